@@ -1,0 +1,1 @@
+"""Sharding of JAX models as a text file."""

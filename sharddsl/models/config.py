@@ -1,0 +1,85 @@
+"""What fixes a LLaMA's tensors: its config, and how it is run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from sharddsl.spec.model import Mode
+
+Size = Annotated[int, Field(ge=1)]
+Precision = Literal["f32", "bf16_compute", "bf16_master"]
+
+
+class Model(BaseModel):
+    """Frozen, and strict about unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RopeScaling(Model):
+    """Llama 3's frequency scaling (Llama 3.1 model card, `rope_type: llama3`): wavelengths over
+    `original_seq / low_freq_factor` are stretched by `factor`, those under `original_seq / high_freq_factor` are
+    kept, and those between are blended."""
+
+    factor: float
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 4.0
+    original_seq: Size = 8192
+
+
+class LlamaConfig(Model):
+    """A LLaMA's hyperparameters, under this project's dim names.
+
+    `embed` is the residual stream's width, `ffn` that of the MLP's hidden layer, `tied` whether the head is the
+    embedding's transpose, `max_seq` the longest sequence it was trained for, in tokens.
+    """
+
+    name: str
+    vocab: Size
+    embed: Size
+    layers: Size
+    heads: Size
+    kv_heads: Size
+    head_dim: Size
+    ffn: Size
+    tied: bool = False
+    norm_eps: float = 1e-5
+    rope_theta: float = 10_000.0
+    rope_scaling: RopeScaling | None = None
+    max_seq: Size = 2048
+
+    @model_validator(mode="after")
+    def _heads_share_kv(self) -> LlamaConfig:
+        if self.heads % self.kv_heads:
+            raise ValueError(f"heads={self.heads} must be a multiple of kv_heads={self.kv_heads}")
+        if self.head_dim % 2:
+            raise ValueError(f"head_dim={self.head_dim} must be even: rotary embeddings turn pairs")
+        return self
+
+
+class Run(Model):
+    """How a model is run, as far as it decides which tensors there are, and their shapes and dtypes.
+
+    `batch` (sequences) and `seq` (tokens) are None where not known yet. `precision`: `f32` is float32 throughout;
+    `bf16_compute` keeps params, grads and moments in float32 and computes in bfloat16; `bf16_master` has bfloat16
+    params and grads with a float32 master copy and moments in the optimizer. Norms, softmax and logits are float32 in
+    all three.
+    """
+
+    mode: Mode = "train"
+    batch: Size | None = None
+    seq: Size | None = None
+    precision: Precision = "bf16_compute"
+    scan: bool = True
+    remat: Literal["none", "full", "dots"] = "none"
+    optimizer: Literal["adamw"] = "adamw"
+
+    @property
+    def param_dtype(self) -> str:
+        return "bfloat16" if self.precision == "bf16_master" else "float32"
+
+    @property
+    def compute_dtype(self) -> str:
+        return "float32" if self.precision == "f32" else "bfloat16"
