@@ -1,0 +1,324 @@
+"""What was found and what could stand there, in a person's words.
+
+`explain` first looks for the mistakes that people make (a table of functions, of which the first that recognises one
+answers), and else lists what the parser would have accepted. Terminal names never reach a message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from sharddsl.syntax.pieces import begins_statement
+
+_FOUND = re.compile(
+    r"""[A-Za-z_]\w*|[0-9]+(?:\.[0-9]+)?|"(?:[^"\\\n]|\\["\\])*"|'[^'\n]*'|\.{2,3}|[=!<>]=|&&|\|\||//|.""", re.DOTALL
+)
+_LONGEST = 40
+
+PHRASES: tuple[tuple[frozenset[str], str], ...] = tuple(
+    (frozenset(terminals.split()), phrase)
+    for terminals, phrase in [
+        ("LET MESH EXTENDS CHECK EXPECT WHEN GLOB STRING SLASH", "a statement"),
+        ("WHEN GLOB STRING SLASH", "a rule, a block or `when`"),
+        ("GLOB STRING SLASH LPAR", "a pattern or `(axis, …)`"),
+        ("GLOB STRING SLASH", "a pattern"),
+        ("GLOB STRING", "the next segment of the pattern"),
+        ("LSQB LBRACE REPLICATED FOLLOW NAME LPAR", "an axis, a tuple of axes or a layout"),
+        ("LSQB LBRACE REPLICATED FOLLOW NAME", "a layout: `[…]`, `{…}`, `replicated`, `follow` or a `let` name"),
+        ("NAME NONE LPAR STAR ELLIPSIS", "an axis, `(axis, …)`, `None`, `*` or `...`"),
+        ("NAME NONE LPAR STAR", "an axis, `(axis, …)`, `None` or `*`"),
+        ("NUMBER WORD LPAR MINUS NOT", "an expression"),
+        ("NUMBER WORD LPAR MINUS", "a number, a name or `(`"),
+        ("COMPARISON PLUS MINUS STAR SLASH PERCENT AND OR", "an operator"),
+        ("PLUS MINUS STAR SLASH PERCENT AND OR", "an operator that is no comparison"),
+        ("PLUS MINUS STAR SLASH PERCENT", "an operator"),
+        ("ON TARGET BATCH SEQ MODE RUN", "a part of the check (`on`, `target`, `batch`, `seq`, `mode`, `run`)"),
+        ("NEWLINE $END", "the end of the line"),
+        ("NEWLINE", "the end of the line"),
+        ("$END", "the end of the line"),
+        ("RSQB", "`]`"),
+        ("RPAR", "`)`"),
+        ("RBRACE", "`}`"),
+        ("COMMA", "`,`"),
+        ("COLON", "`:`"),
+        ("EQUAL", "`=`"),
+        ("DOT", "`.`"),
+        ("LSQB", "`[`"),
+        ("LPAR", "`(`"),
+        ("LBRACE", "`{`"),
+        ("QMARK", "`?`"),
+        ("AT", "`@`"),
+        ("INHERIT", "`..`"),
+        ("ALLOW_IDLE", "`allow_idle`"),
+        ("WITH", "`with`"),
+        ("EXPECT", "`expect`"),
+        ("NAME STRING", "a name"),
+        ("NAME", "a name"),
+        ("STRING", 'text in double quotes (`"…"`)'),
+        ("INT", "a whole number"),
+        ("SIGNED", "a whole number, or -1 for what is left of the devices"),
+        ("OR", "`or`"),
+        ("AND", "`and`"),
+        ("NOT", "`not`"),
+        ("COMPARISON", "a comparison"),
+        ("STAR", "`*`"),
+        ("SLASH", "`/`"),
+        ("PLUS", "`+`"),
+        ("MINUS", "`-`"),
+        ("PERCENT", "`%`"),
+        ("LET", "`let`"),
+        ("MESH", "`mesh`"),
+        ("WHEN", "`when`"),
+        ("CHECK", "`check`"),
+        ("EXTENDS", "`extends`"),
+        ("REPLICATED", "`replicated`"),
+        ("FOLLOW", "`follow`"),
+        ("NONE", "`None`"),
+        ("ELLIPSIS", "`...`"),
+        ("GLOB", "a pattern"),
+        ("WORD", "a name"),
+        ("NUMBER", "a number"),
+        ("ON", "`on`"),
+        ("TARGET", "`target`"),
+        ("BATCH", "`batch`"),
+        ("SEQ", "`seq`"),
+        ("MODE", "`mode`"),
+        ("RUN", "`run`"),
+    ]
+)
+"""What a set of terminals is called, where the parser would accept all of them; larger sets first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where the parser stopped in a statement: the offset, what it would have accepted, and the bracket it is in."""
+
+    text: str
+    offset: int
+    accepted: frozenset[str]
+    inside: tuple[str, int] | None
+    """The innermost bracket that is open there, and its offset."""
+
+    @property
+    def found(self) -> str:
+        """The token at the stop, as written; empty at the end of the statement."""
+        match = _FOUND.match(self.text, self.offset)
+        return match[0] if match and match[0] != "\n" else ""
+
+    @property
+    def before(self) -> str:
+        return self.text[: self.offset]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A message with its place in the statement, and what would work."""
+
+    message: str
+    start: int
+    end: int
+    remedy: str | None = None
+
+
+def explain(stop: Stop) -> Words:
+    """The message for a stop."""
+    for recognise in _MISTAKES:
+        words = recognise(stop)
+        if words is not None:
+            return words
+    return _at(stop, f"expected {wanted(stop.accepted)}, found {_quoted(stop.found)}")
+
+
+def wanted(accepted: Iterable[str]) -> str:
+    """`a`, `a or b`, `a, b or c`: what could stand there."""
+    left = set(accepted)
+    phrases: list[str] = []
+    for terminals, phrase in PHRASES:
+        if terminals <= left:
+            left -= terminals
+            if phrase not in phrases:
+                phrases.append(phrase)
+    if len(phrases) > 1:
+        return f"{', '.join(phrases[:-1])} or {phrases[-1]}"
+    return phrases[0] if phrases else "nothing more"
+
+
+def _quoted(found: str) -> str:
+    if not found:
+        return "the end of the line"
+    shown = found if len(found) <= _LONGEST else found[:_LONGEST] + "…"
+    return f"`{shown}`" if shown.isprintable() and shown.strip() else f"the character U+{ord(found[0]):04X}"
+
+
+def _at(stop: Stop, message: str, remedy: str | None = None) -> Words:
+    return Words(message, stop.offset, stop.offset + max(1, min(len(stop.found), _LONGEST)), remedy)
+
+
+# ------------------------------------------------------------------------------------------------ what people get wrong
+
+
+def _open_string(stop: Stop) -> Words | None:
+    if stop.found == '"':
+        return _at(stop, 'text in double quotes does not end on this line: expected a closing `"`')
+    return None
+
+
+def _quoted_axis(stop: Stop) -> Words | None:
+    if stop.found[:1] in ("'", '"') and len(stop.found) > 2 and stop.inside is not None and "NAME" in stop.accepted:
+        name = stop.found[1:-1]
+        return _at(stop, f"names are written without quotes: `{name}`, not {stop.found}")
+    return None
+
+
+def _single_quotes(stop: Stop) -> Words | None:
+    if stop.found[:1] == "'" and len(stop.found) > 1:
+        inside = stop.found[1:-1]
+        if "STRING" in stop.accepted:
+            return _at(stop, f'quotes are double here: "{inside}", not {stop.found}')
+    return None
+
+
+def _partition_spec(stop: Stop) -> Words | None:
+    match = re.search(r"(?:\w+\.)*(?:P|PS|PartitionSpec)\s*$", stop.before)
+    if stop.found == "(" and match and re.search(r"[:=]\s*$", stop.before[: match.start()]):
+        return Words(
+            "a layout is not written as a PartitionSpec",
+            match.start(),
+            stop.offset + 1,
+            "write the entries in brackets, names without quotes: `[fsdp, None]` for `P('fsdp', None)`",
+        )
+    return None
+
+
+def _chained(stop: Stop) -> Words | None:
+    if re.fullmatch(r"[<>]|[=!<>]=", stop.found) and "PLUS" in stop.accepted and "COMPARISON" not in stop.accepted:
+        return _at(stop, "comparisons do not chain", "write both and join them: `a < b and b < c`")
+    return None
+
+
+def _equals_in_expression(stop: Stop) -> Words | None:
+    if stop.found == "=" and "COMPARISON" in stop.accepted:
+        return _at(stop, "`=` compares nothing", "write `==`")
+    return None
+
+
+def _other_operators(stop: Stop) -> Words | None:
+    words = {"&&": "and", "||": "or", "&": "and", "|": "or", "!": "not"}
+    if stop.found in words and words[stop.found].upper() in stop.accepted:
+        return _at(stop, f"`{stop.found}` is no operator here", f"write `{words[stop.found]}`")
+    return None
+
+
+def _other_comments(stop: Stop) -> Words | None:
+    if stop.found == "//" or stop.text.startswith("/*", stop.offset):
+        return _at(stop, "a comment begins with `#`")
+    return None
+
+
+def _equals_for_colon(stop: Stop) -> Words | None:
+    if stop.found == "=" and "COLON" in stop.accepted:
+        what = "a dim and its axis" if stop.inside else "a pattern and its layout"
+        return _at(stop, f"expected `:` between {what}, found `=`")
+    return None
+
+
+def _colon_for_equals(stop: Stop) -> Words | None:
+    if stop.found == ":" and "EQUAL" in stop.accepted:
+        return _at(stop, "expected `=`, found `:`")
+    return None
+
+
+def _missing_colon(stop: Stop) -> Words | None:
+    """`attn.wq [fsdp, mp]` reads as the beginning of a layer subscript."""
+    if stop.inside and stop.inside[0] == "[" and {"INT", "COLON"} <= stop.accepted:
+        pattern = stop.text[: stop.inside[1]].rstrip()
+        if stop.found == "-":
+            return _at(stop, "layers are counted from 0, from the first one on: expected a whole number")
+        if pattern and ":" not in pattern and "INT" in stop.accepted and stop.found:
+            where = stop.inside[1]
+            return Words("expected `:` between a pattern and its layout", where, where + 1, f"write `{pattern}: […]`")
+    if "COLON" in stop.accepted and "DOT" in stop.accepted and re.match(r"replicated\b|follow\b|\(", stop.found):
+        return _at(stop, "expected `:` between a pattern and its layout")
+    return None
+
+
+def _none_in_tuple(stop: Stop) -> Words | None:
+    if stop.found == "None" and stop.inside and stop.inside[0] == "(":
+        return _at(stop, "`None` cannot be one of several axes", "leave it out: `(dp)` splits over dp and nothing else")
+    if stop.found == ")" and "NAME" in stop.accepted and stop.before.rstrip().endswith("("):
+        return _at(stop, "a tuple holds at least one axis", "write `None` for a dim that is not split")
+    if stop.found == "(" and stop.inside and stop.inside[0] == "(" and "NAME" in stop.accepted:
+        return _at(stop, "a tuple of axes cannot hold another one")
+    return None
+
+
+def _none_as_layout(stop: Stop) -> Words | None:
+    if stop.found == "None" and "REPLICATED" in stop.accepted:
+        return _at(stop, "`None` is an entry, not a layout", "write `replicated` to keep the tensor whole")
+    return None
+
+
+def _tuple_as_layout(stop: Stop) -> Words | None:
+    if stop.found == "(" and {"LSQB", "REPLICATED"} <= stop.accepted:
+        return _at(stop, "a tuple of axes is an entry, not a layout", "write it in brackets: `[(dp, fsdp)]`")
+    return None
+
+
+def _inherit_not_first(stop: Stop) -> Words | None:
+    if stop.found == ".." and stop.inside and stop.inside[0] == "{" and "NAME" in stop.accepted:
+        return _at(stop, "`..` comes first in a layout: `{.., dim: axis}`")
+    return None
+
+
+def _wrong_closer(stop: Stop) -> Words | None:
+    pairs = {")": "(", "]": "[", "}": "{"}
+    if stop.found not in pairs:
+        return None
+    if stop.inside is None:
+        return _at(stop, f"`{stop.found}` closes nothing")
+    if stop.inside[0] != pairs[stop.found]:
+        return _at(
+            stop, f"`{stop.found}` cannot close `{stop.inside[0]}`: expected {wanted(stop.accepted)}, or what closes it"
+        )
+    return None
+
+
+def _unclosed(stop: Stop) -> Words | None:
+    if stop.found or stop.inside is None:
+        return None
+    bracket, where = stop.inside
+    return Words(f"`{bracket}` is never closed: expected {wanted(stop.accepted)}", where, where + 1)
+
+
+def _two_on_a_line(stop: Stop) -> Words | None:
+    if "NEWLINE" not in stop.accepted:
+        return None
+    if stop.found == ";":
+        return _at(stop, "statements are not separated by `;`", "begin the next statement on its own line")
+    if begins_statement(stop.text, stop.offset):
+        return _at(stop, "a statement begins on its own line", f"break the line before `{stop.found[:_LONGEST]}`")
+    return None
+
+
+_MISTAKES: tuple[Callable[[Stop], Words | None], ...] = (
+    _open_string,
+    _partition_spec,
+    _quoted_axis,
+    _single_quotes,
+    _none_in_tuple,
+    _none_as_layout,
+    _tuple_as_layout,
+    _inherit_not_first,
+    _chained,
+    _equals_in_expression,
+    _other_operators,
+    _other_comments,
+    _missing_colon,
+    _equals_for_colon,
+    _colon_for_equals,
+    _wrong_closer,
+    _unclosed,
+    _two_on_a_line,
+)
