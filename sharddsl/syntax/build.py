@@ -21,7 +21,8 @@ Children = list[Any]
 _T = TypeVar("_T", bound=tree.Node)
 
 _LONGEST_INTEGER = 18
-_NOTHING_WORDS = frozenset({"none", "null", "nil", "NONE", "NULL"})
+_NOTHING = frozenset({"None", "none", "null", "nil", "NONE", "NULL"})
+_LAYOUTS = frozenset({"replicated", "follow"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ class Builder:
         return tree.Follow(span=_span(children))
 
     def layout_name(self, children: Children) -> tree.LayoutName:
-        if children[0] in _NOTHING_WORDS:
+        if children[0] in _NOTHING:
             raise Problem(
                 f"`{children[0]}` is no layout",
                 _span(children),
@@ -165,10 +166,12 @@ class Builder:
 
     def axis(self, children: Children) -> tree.AxisName:
         name = children[0]
-        if name in _NOTHING_WORDS:
-            raise Problem(
-                f"`{name}` is no axis", _span(children), "write `None`, with a capital N, for a dim that is not split"
-            )
+        if name in _LAYOUTS:
+            raise Problem(f"`{name}` is a whole layout, not an axis", _span(children))
+        if name == "None":
+            raise Problem("`None` is no axis: it stands alone, for a dim that is not split", _span(children))
+        if name in _NOTHING:
+            raise Problem(f"`{name}` is no axis", _span(children), "write `None` for a dim that is not split")
         return tree.AxisName(str(name), len(children) > 1, span=_span(children))
 
     def axis_tuple(self, children: Children) -> tree.AxisTuple:

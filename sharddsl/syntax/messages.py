@@ -20,17 +20,18 @@ _LONGEST = 40
 PHRASES: tuple[tuple[frozenset[str], str], ...] = tuple(
     (frozenset(terminals.split()), phrase)
     for terminals, phrase in [
+        ("LET MESH EXTENDS CHECK EXPECT WHEN GLOB STRING SLASH $END", "a statement"),
         ("LET MESH EXTENDS CHECK EXPECT WHEN GLOB STRING SLASH", "a statement"),
-        ("WHEN GLOB STRING SLASH", "a rule, a block or `when`"),
-        ("GLOB STRING SLASH LPAR", "a pattern or `(axis, …)`"),
+        ("WHEN GLOB STRING SLASH", "a rule|a block|`when`"),
+        ("GLOB STRING SLASH LPAR", "a pattern|`(axis, …)`"),
         ("GLOB STRING SLASH", "a pattern"),
         ("GLOB STRING", "the next segment of the pattern"),
-        ("LSQB LBRACE REPLICATED FOLLOW NAME LPAR", "an axis, a tuple of axes or a layout"),
-        ("LSQB LBRACE REPLICATED FOLLOW NAME", "a layout: `[…]`, `{…}`, `replicated`, `follow` or a `let` name"),
-        ("NAME NONE LPAR STAR ELLIPSIS", "an axis, `(axis, …)`, `None`, `*` or `...`"),
-        ("NAME NONE LPAR STAR", "an axis, `(axis, …)`, `None` or `*`"),
+        ("LSQB LBRACE REPLICATED FOLLOW NAME LPAR", "an axis|a tuple of axes|a layout"),
+        ("LSQB LBRACE REPLICATED FOLLOW NAME", "a layout (`[…]`, `{…}`, `replicated`, `follow`, a `let` name)"),
+        ("NAME NONE LPAR STAR ELLIPSIS", "an axis|`(axis, …)`|`None`|`*`|`...`"),
+        ("NAME NONE LPAR STAR", "an axis|`(axis, …)`|`None`|`*`"),
         ("NUMBER WORD LPAR MINUS NOT", "an expression"),
-        ("NUMBER WORD LPAR MINUS", "a number, a name or `(`"),
+        ("NUMBER WORD LPAR MINUS", "a number|a name|`(`"),
         ("COMPARISON PLUS MINUS STAR SLASH PERCENT AND OR", "an operator"),
         ("PLUS MINUS STAR SLASH PERCENT AND OR", "an operator that is no comparison"),
         ("PLUS MINUS STAR SLASH PERCENT", "an operator"),
@@ -88,7 +89,7 @@ PHRASES: tuple[tuple[frozenset[str], str], ...] = tuple(
         ("RUN", "`run`"),
     ]
 )
-"""What a set of terminals is called, where the parser would accept all of them; larger sets first."""
+"""What a set of terminals is called, where the parser would accept all of them; larger sets first. `|` parts choices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +139,7 @@ def wanted(accepted: Iterable[str]) -> str:
     for terminals, phrase in PHRASES:
         if terminals <= left:
             left -= terminals
-            if phrase not in phrases:
-                phrases.append(phrase)
+            phrases += [choice for choice in phrase.split("|") if choice not in phrases]
     if len(phrases) > 1:
         return f"{', '.join(phrases[:-1])} or {phrases[-1]}"
     return phrases[0] if phrases else "nothing more"
@@ -157,6 +157,9 @@ def _at(stop: Stop, message: str, remedy: str | None = None) -> Words:
 
 
 # ------------------------------------------------------------------------------------------------ what people get wrong
+
+
+_ENDS = frozenset({"NEWLINE", "$END"})
 
 
 def _open_string(stop: Stop) -> Words | None:
@@ -244,19 +247,11 @@ def _missing_colon(stop: Stop) -> Words | None:
     return None
 
 
-def _none_in_tuple(stop: Stop) -> Words | None:
-    if stop.found == "None" and stop.inside and stop.inside[0] == "(":
-        return _at(stop, "`None` cannot be one of several axes", "leave it out: `(dp)` splits over dp and nothing else")
+def _wrong_tuple(stop: Stop) -> Words | None:
     if stop.found == ")" and "NAME" in stop.accepted and stop.before.rstrip().endswith("("):
         return _at(stop, "a tuple holds at least one axis", "write `None` for a dim that is not split")
     if stop.found == "(" and stop.inside and stop.inside[0] == "(" and "NAME" in stop.accepted:
         return _at(stop, "a tuple of axes cannot hold another one")
-    return None
-
-
-def _none_as_layout(stop: Stop) -> Words | None:
-    if stop.found == "None" and "REPLICATED" in stop.accepted:
-        return _at(stop, "`None` is an entry, not a layout", "write `replicated` to keep the tensor whole")
     return None
 
 
@@ -279,9 +274,7 @@ def _wrong_closer(stop: Stop) -> Words | None:
     if stop.inside is None:
         return _at(stop, f"`{stop.found}` closes nothing")
     if stop.inside[0] != pairs[stop.found]:
-        return _at(
-            stop, f"`{stop.found}` cannot close `{stop.inside[0]}`: expected {wanted(stop.accepted)}, or what closes it"
-        )
+        return _at(stop, f"`{stop.found}` cannot close `{stop.inside[0]}`: expected {wanted(stop.accepted)}")
     return None
 
 
@@ -289,7 +282,7 @@ def _unclosed(stop: Stop) -> Words | None:
     if stop.found or stop.inside is None:
         return None
     bracket, where = stop.inside
-    return Words(f"`{bracket}` is never closed: expected {wanted(stop.accepted)}", where, where + 1)
+    return Words(f"`{bracket}` is never closed: expected {wanted(stop.accepted - _ENDS)}", where, where + 1)
 
 
 def _two_on_a_line(stop: Stop) -> Words | None:
@@ -307,8 +300,7 @@ _MISTAKES: tuple[Callable[[Stop], Words | None], ...] = (
     _partition_spec,
     _quoted_axis,
     _single_quotes,
-    _none_in_tuple,
-    _none_as_layout,
+    _wrong_tuple,
     _tuple_as_layout,
     _inherit_not_first,
     _chained,
