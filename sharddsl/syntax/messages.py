@@ -89,7 +89,8 @@ PHRASES: tuple[tuple[frozenset[str], str], ...] = tuple(
         ("RUN", "`run`"),
     ]
 )
-"""What a set of terminals is called, where the parser would accept all of them; larger sets first. `|` parts choices."""
+"""What a set of terminals is called, where the parser would accept all of them; larger sets first. `|` parts
+alternatives."""
 
 
 @dataclass(frozen=True, slots=True)
