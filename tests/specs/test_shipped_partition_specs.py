@@ -1,7 +1,7 @@
 """Every shipped layout's PartitionSpecs against ones written out by hand, on eight devices.
 
-The model is `llama_tiny`, scanned (a leading `layers` dim) and untied. One list per tensor: what JAX is told, an entry per
-dim. `FREE` is an activation that the layout leaves to the compiler.
+The model is `llama_tiny`, scanned (a leading `layers` dim) and untied. One list per tensor: what JAX is told, an
+entry per dim. `FREE` is an activation that the layout leaves to the compiler.
 """
 
 from __future__ import annotations
@@ -159,7 +159,9 @@ EXPECTED: list[tuple[str, dict[str, int], dict[str, P | None]]] = [
     (
         "hsdp",
         {"dp": 2, "fsdp": 4},
-        over_embed("fsdp", P("fsdp", None)) | prefixed("opt.mu", over_embed("fsdp", P("fsdp", None))) | rows_alone(DATA),
+        over_embed("fsdp", P("fsdp", None))
+        | prefixed("opt.mu", over_embed("fsdp", P("fsdp", None)))
+        | rows_alone(DATA),
     ),
     ("tp", {"mp": 8}, MEGATRON | prefixed("grad", MEGATRON) | MEGATRON_ACTS | MEGATRON_IO),
     (

@@ -1,0 +1,1 @@
+"""Measurements that a command in the docs repeats."""
