@@ -1,0 +1,9 @@
+"""`.shard` files as values: `load` or `parse` gives a `Loaded`, its `checked()` a `Spec`."""
+
+from sharddsl.spec.evaluate import EvaluationError, Value, evaluate
+from sharddsl.spec.load import Loaded, load, parse
+from sharddsl.spec.mesh import with_mesh
+from sharddsl.spec.model import Spec
+from sharddsl.spec.search import list_specs
+
+__all__ = ["EvaluationError", "Loaded", "Spec", "Value", "evaluate", "list_specs", "load", "parse", "with_mesh"]

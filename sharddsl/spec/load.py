@@ -1,0 +1,194 @@
+"""From a reference or a text to a `Spec`: the one way in. Everything that can be found wrong is found in one run."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from sharddsl.findings import Finding, ShardError, UsageError, errors
+from sharddsl.spec.chain import Unit, chain, unit_from, unit_of
+from sharddsl.spec.checks import lower_check, lower_expects
+from sharddsl.spec.inherit import composed, effective_meshes, report_renames
+from sharddsl.spec.lets import define_lets, report_unused
+from sharddsl.spec.mesh import override, override_report
+from sharddsl.spec.model import Check, Mesh, Rule, Spec
+from sharddsl.spec.report import Report, nearest, suggestion
+from sharddsl.spec.rules import lower_rules
+from sharddsl.spec.scope import Scope
+from sharddsl.spec.search import SUFFIX, SearchPath, absolute, is_name, read, search_path
+from sharddsl.syntax import parse_rule, tree
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a file, its bases and the overrides say.
+
+    `spec` is None where a finding is an error. `sources` maps each source's name to its text, and `paths` those that
+    are files to where they lie.
+    """
+
+    spec: Spec | None
+    findings: tuple[Finding, ...]
+    sources: Mapping[str, str]
+    paths: Mapping[str, Path]
+
+    def checked(self) -> Spec:
+        """The spec. Raises `ShardError` with every finding if there is an error among them."""
+        if self.spec is None:
+            raise ShardError(self.findings, self.sources)
+        return self.spec
+
+
+def load(
+    ref: str | Path,
+    *,
+    rules: Sequence[str] = (),
+    mesh: Mapping[str, int] | None = None,
+    project: Path | None = None,
+    cwd: Path | None = None,
+    models: Collection[str] | None = None,
+) -> Loaded:
+    """The spec that `ref` names: `llama/fsdp` on the search path, or a file (`x.shard`, `./x.shard`, a `Path`).
+
+    `rules` are appended after the file's own, `mesh` replaces axis sizes, `project` is where `specs/` and what may be
+    extended lie (by default the nearest folder upward with a `pyproject.toml`), `cwd` is what relative paths start
+    from, and `models` are the names that a `check` may use (by default any). Raises `UsageError` where there is no such
+    spec or it cannot be read; all else is a finding.
+    """
+    start = search_path(None, project, cwd)
+    if isinstance(ref, str) and is_name(ref):
+        path, search, name = _named(ref, start), start, ref
+    else:
+        path = absolute(Path(ref), start.cwd)
+        search = search_path(path.parent, project, cwd)
+        name = search.shown(path)
+    data = read(path)
+    if isinstance(data, str):
+        raise UsageError(f"cannot read the spec {name}: {data}{_near_file(path, start)}")
+    with _collector_paused():
+        root = unit_from(data, search.shown(path), path)
+        return _assembled(name, root, search, _Options(rules, mesh or {}, models))
+
+
+def parse(
+    text: str,
+    source: str = "<text>",
+    *,
+    rules: Sequence[str] = (),
+    mesh: Mapping[str, int] | None = None,
+    project: Path | None = None,
+    cwd: Path | None = None,
+    models: Collection[str] | None = None,
+) -> Loaded:
+    """The spec that a text states, as if it lay in a file in the working folder. The rest is as in `load`."""
+    search = search_path(None, project, cwd)
+    with _collector_paused():
+        return _assembled(source, unit_of(text, source, None), search, _Options(rules, mesh or {}, models))
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """No garbage collection: a spec's tree and values hold no cycles, and walking them over and over while they grow
+    takes longer than making them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _named(name: str, search: SearchPath) -> Path:
+    """The file of a name. Raises `UsageError` with the nearest and the available names."""
+    for path in search.candidates(name):
+        if not search.allows(path):
+            raise UsageError(f"the spec {name} is a link out of the project ({search.project}): copy the file instead")
+        return path
+    known = search.names()
+    remedies = [suggestion(nearest(name, known), known)]
+    if isinstance(read(search.cwd / f"{name}{SUFFIX}"), bytes):
+        remedies.insert(0, f"a file is named by its path: ./{name}{SUFFIX}")
+    elif remedies[0] is not None and remedies[0].startswith("did"):
+        remedies.append("known: " + ", ".join(known))
+    raise UsageError(f"unknown spec `{name}`: " + "; ".join(remedy for remedy in remedies if remedy))
+
+
+def _near_file(path: Path, search: SearchPath) -> str:
+    near = nearest(path.name, (p.name for p in path.parent.glob(f"*{SUFFIX}"))) if path.parent.is_dir() else []
+    return f"; did you mean {search.shown(path.parent / near[0])}?" if near else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What `load` and `parse` are asked for beside the text."""
+
+    rules: Sequence[str]
+    mesh: Mapping[str, int]
+    models: Collection[str] | None
+
+
+def _assembled(name: str, root: Unit, search: SearchPath, options: _Options) -> Loaded:
+    units, whole = chain(root, search)
+    views = effective_meshes(units, whole)
+    final = views[0]
+    mesh, axes = final.mesh, None if final.mesh is None else frozenset(final.mesh.names)
+    renames = composed(units)
+    scopes = [Scope(u.report, renames=renames[i], axes=axes, origin=i) for i, u in enumerate(units)]
+    for unit, view, scope in zip(units, views, scopes, strict=True):
+        define_lets(_all(unit.file, tree.Let), view.mesh.names if view.mesh is not None else (), scope)
+    per_file = [lower_rules(u.file.statements, s) for u, s in zip(units, scopes, strict=True)]
+    overrides = [_override_rule(text, f"--rule {n}", scopes[0]) for n, text in enumerate(options.rules, start=1)]
+    checks = _checks(root.file, mesh, options.models, scopes[0])
+    expects = lower_expects(_all(root.file, tree.Expect), scopes[0])
+    report_renames(units, views, [scope.used_axes for scope in scopes])
+    if root.complete:
+        report_unused(_all(root.file, tree.Let), scopes[0])
+    reports = [unit.report for unit in units] + [report for _, report in overrides]
+    if options.mesh and final.known:
+        report, spans = override_report(options.mesh)
+        mesh = override(mesh, options.mesh, report, spans)
+        reports.append(report)
+    findings = _findings(root, reports)
+    spec = None
+    if not errors(findings):
+        appended = tuple(rule for found, _ in overrides for rule in found)
+        everything = tuple(rule for found in reversed(per_file) for rule in found) + appended
+        spec = Spec(name=name, mesh=mesh, rules=everything, checks=checks, expect=expects)
+    return Loaded(
+        spec=spec,
+        findings=findings,
+        sources={report.source: report.text for report in reports},
+        paths={unit.report.source: unit.path for unit in units if unit.path is not None},
+    )
+
+
+_Statement = TypeVar("_Statement", bound=tree.Statement)
+
+
+def _all(file: tree.File, kind: type[_Statement]) -> list[_Statement]:
+    return [statement for statement in file.statements if isinstance(statement, kind)]
+
+
+def _override_rule(text: str, source: str, root: Scope) -> tuple[tuple[Rule, ...], Report]:
+    """A rule from the command line: read like a line of the root file, whose `let`s it may use."""
+    rule, findings = parse_rule(text, source)
+    report = Report(source, text, list(findings))
+    scope = Scope(report, lets=root.lets, axes=root.axes, origin=-1, used_lets=root.used_lets)
+    return lower_rules((rule,) if rule is not None else (), scope), report
+
+
+def _checks(file: tree.File, mesh: Mesh | None, models: Collection[str] | None, scope: Scope) -> tuple[Check, ...]:
+    lowered = (lower_check(check, mesh, models, scope) for check in _all(file, tree.Check))
+    return tuple(check for check in lowered if check is not None)
+
+
+def _findings(root: Unit, reports: Sequence[Report]) -> tuple[Finding, ...]:
+    """All findings once. Of the bases only errors count: their warnings are their own authors' to read."""
+    bases = {id(report) for report in reports if report is not root.report}
+    kept = (f for report in reports for f in report.findings if id(report) not in bases or f.severity == "error")
+    return tuple(dict.fromkeys(kept))
