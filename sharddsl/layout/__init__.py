@@ -1,0 +1,19 @@
+"""Spec × Inventory × mesh sizes → Layout: for each tensor its axes, local shape, bytes, and the rule that decided."""
+
+from sharddsl.layout.mesh import size_mesh
+from sharddsl.layout.model import OPEN, DimAxes, Drop, Layout, MeshSizes, Placement, Reason
+from sharddsl.layout.resolve import layout_of, resolution_of, resolve
+
+__all__ = [
+    "OPEN",
+    "DimAxes",
+    "Drop",
+    "Layout",
+    "MeshSizes",
+    "Placement",
+    "Reason",
+    "layout_of",
+    "resolution_of",
+    "resolve",
+    "size_mesh",
+]

@@ -1,0 +1,316 @@
+"""Findings about sizes: dims that do not divide, heads cut in two, batches that are not whole, a -1 gone wild.
+
+A size and the axes over it are one root cause, wherever they meet: mp=16 against 8 kv_heads is one finding, though it
+shows in wk, in wv, in two activations and in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import gcd, lcm, prod
+
+from sharddsl.findings import Edit, Finding, Location, Severity
+from sharddsl.layout.assign import HEAD_DIMS, units_of
+from sharddsl.layout.model import OPEN
+from sharddsl.layout.naming import names_of, note_of
+from sharddsl.layout.problems import Dropped, NotDivisible
+from sharddsl.layout.processes import parts_per_process
+from sharddsl.layout.resolution import Resolution
+from sharddsl.layout.words import bytes_text, choices, divisors, listed
+from sharddsl.spec.model import NAMESPACES
+from sharddsl.tensors.model import Tensor
+
+BATCH, SEQ = "batch", "seq"
+
+
+@dataclass(frozen=True)
+class Uneven:
+    """One size that some axes do not divide, and everything that shows it; params first."""
+
+    dim: str
+    units: int
+    heads: bool
+    axes: tuple[str, ...]
+    ways: int
+    shown: tuple[tuple[NotDivisible, tuple[Tensor, ...]], ...]
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return tuple(dict.fromkeys(tensor for _, tensors in self.shown for tensor in tensors))
+
+    @property
+    def over(self) -> str:
+        """`mp=16`, `dp*fsdp=32`."""
+        return f"{'*'.join(self.axes)}={self.ways}"
+
+    @property
+    def only_activations(self) -> bool:
+        return all(tensor.namespace == "act" for tensor in self.tensors)
+
+
+def findings(resolution: Resolution) -> tuple[Finding, ...]:
+    """All findings about sizes."""
+    uneven = tuple(_uneven(resolution))
+    return (
+        *(_one(item, resolution) for item in uneven),
+        *rows_of_processes(resolution, uneven),
+        *surprising_axis(resolution, uneven),
+    )
+
+
+def _uneven(resolution: Resolution) -> Iterator[Uneven]:
+    found: dict[tuple[str, int, bool, tuple[str, ...]], list[tuple[NotDivisible, tuple[Tensor, ...]]]] = {}
+    for decision in sorted(resolution.decided, key=lambda d: NAMESPACES.index(d.example.namespace)):
+        for problem in decision.problems:
+            if isinstance(problem, NotDivisible):
+                dim = decision.example.dims[problem.dim]
+                key = (dim, problem.units, problem.heads, tuple(ref.name for ref in problem.axes))
+                found.setdefault(key, []).append((problem, resolution.tensors_of(decision)))
+    for (dim, units, heads, axes), shown in found.items():
+        yield Uneven(dim, units, heads, axes, shown[0][0].ways, tuple(shown))
+
+
+def _one(item: Uneven, resolution: Resolution) -> Finding:
+    if item.heads:
+        return splits_a_head(item, resolution)
+    if item.only_activations and item.dim == BATCH:
+        return rows_not_whole(item, resolution)
+    return does_not_divide(item, resolution)
+
+
+def _finding(item: Uneven, code: str, severity: Severity, message: str, help_: str) -> Finding:
+    first, tensors = item.shown[0]
+    where = first.where or first.rule.layout_at
+    related: dict[Location, list[Tensor]] = {}
+    for problem, others in item.shown[1:]:
+        place = problem.where or problem.rule.layout_at
+        if place != where:
+            related.setdefault(place, []).extend(others)
+    same = [t for problem, ts in item.shown if (problem.where or problem.rule.layout_at) == where for t in ts]
+    return Finding(
+        code,
+        severity,
+        message,
+        where,
+        help=help_,
+        tensor=tensors[0].name,
+        dim=item.dim,
+        count=len(item.tensors),
+        note=note_of(same),
+        related=tuple((place, f"the same for {listed(names_of(ts), 4)}") for place, ts in related.items()),
+        fix=_optional_axis(item) if code == "SHD303" else (),
+    )
+
+
+def _optional_axis(item: Uneven) -> tuple[Edit, ...]:
+    """`mp` becomes `mp?` wherever it is written alone."""
+    places = dict.fromkeys(p.axes[0].where for p, _ in item.shown if len(p.axes) == 1)
+    return tuple(Edit(place, f"{item.axes[0]}?") for place in places if place is not None and place.span.line)
+
+
+# --------------------------------------------------------------------------------------------------------------- SHD303
+
+
+def splits_a_head(item: Uneven, resolution: Resolution) -> Finding:
+    """SHD303: the axes have more parts than there are heads, or cut one in two."""
+    names = listed(names_of(t for t in item.tensors if t.namespace == item.tensors[0].namespace), 3)
+    what = f"{item.units} {item.dim}" if item.dim in HEAD_DIMS else f"{item.units} heads in {item.dim}"
+    how = "is more than" if item.ways > item.units else "does not divide"
+    counts = _head_counts(item, resolution)
+    fits = divisors(gcd(*counts.values()), resolution.mesh.size)
+    shown = " and ".join(f"{count} {name}" for name, count in counts.items())
+    both = "both " if len(counts) == 2 else ""
+    help_ = f"{'*'.join(item.axes)} in {choices(fits)} divides {both}{shown}"
+    if len(item.axes) == 1:
+        held = "k and v" if item.dim == "kv_heads" else "them"
+        help_ += f"; or write `{item.axes[0]}?` to replicate {held} over {item.axes[0]}"
+        help_ += _other_factor(item.axes[0], max(n for n in fits if item.ways % n == 0), resolution)
+    help_ += _if_inferred(item.axes, fits, resolution)
+    # XLA pads an activation; everything else is refused
+    severity: Severity = "warning" if item.only_activations else "error"
+    return _finding(item, "SHD303", severity, f"{item.over} {how} the {what} of {names}", help_)
+
+
+def _head_counts(item: Uneven, resolution: Resolution) -> dict[str, int]:
+    """The head counts that these axes have to divide: the model's, and the failing one."""
+    counts = {
+        name: count for name in HEAD_DIMS if (count := resolution.inventory.sizes.get(name)) is not None and count > 0
+    }
+    name = item.dim if item.dim in HEAD_DIMS else f"heads in {item.dim}"
+    if item.units not in counts.values():
+        counts[name] = item.units
+    return counts
+
+
+def _other_factor(axis: str, fitting: int, resolution: Resolution) -> str:
+    """Where the part of the axis that does not fit could go: fsdp if there is one, else the largest other axis."""
+    sizes = dict(resolution.mesh.sizes)
+    others = [name for name in sizes if name != axis]
+    if fitting == sizes[axis]:
+        return ""
+    spare = sizes[axis] // fitting
+    if not others:
+        return f",\nor add an axis for the other factor: mesh: [fsdp={spare}, {axis}={fitting}]"
+    taker = "fsdp" if "fsdp" in others else max(others, key=lambda name: sizes[name])
+    sizes |= {axis: fitting, taker: sizes[taker] * spare}
+    mesh = ", ".join(f"{name}={size}" for name, size in sizes.items())
+    return f",\nor give the other factor to {taker}: mesh: [{mesh}]"
+
+
+def _if_inferred(axes: Sequence[str], fits: Sequence[int], resolution: Resolution) -> str:
+    inferred = resolution.mesh.inferred
+    if inferred is None or inferred not in axes:
+        return ""
+    return (
+        f"\n{inferred} was -1 and grew with the {resolution.mesh.size} devices: give it a size "
+        f"(spec.mesh.{inferred}={fits[-1]}), and -1 to an axis that splits the batch"
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------- SHD302
+
+
+def does_not_divide(item: Uneven, resolution: Resolution) -> Finding:
+    """SHD302: a size that the axes do not divide. An error for what jit refuses, a warning for activations, which
+    XLA pads."""
+    rest = item.units % item.ways
+    below, above = item.units - rest, item.units - rest + item.ways
+    first = item.tensors[0]
+    same = names_of(t for t in item.tensors if t.namespace == first.namespace)
+    message = f"{item.dim} {item.units} of {listed(same, 3)} is not a multiple of {item.over} (remainder {rest})"
+    fits = divisors(item.units, max(resolution.mesh.size, item.ways))
+    if item.dim == BATCH:
+        help_ = _batches(item.units, resolution)
+    else:
+        help_ = f"sizes of {'*'.join(item.axes)} that divide {item.units}: {choices(fits)}"
+        near = f"{below} or {above}" if below else f"{above}"
+        if item.dim == SEQ:
+            help_ += f"\nor another sequence length: {near}"
+        elif first.namespace in {"param", "opt", "grad"}:
+            help_ += f"\nor another size of {item.dim}: {near}; padding to {above} changes the checkpoint's shape"
+            help_ += _other_dim(first, item, resolution)
+        else:
+            help_ += f"\nor another size of {item.dim}: {near}"
+    help_ += _if_inferred(item.axes, fits, resolution)
+    if item.only_activations:
+        help_ += (
+            f"\nXLA pads it to {above}, {-(-item.units // item.ways)} on each device; "
+            "if the value leaves the program it comes back whole"
+        )
+    return _finding(item, "SHD302", "warning" if item.only_activations else "error", message, help_)
+
+
+def _other_dim(tensor: Tensor, item: Uneven, resolution: Resolution) -> str:
+    """The other ways out for a weight: split another dim, or keep the dim whole, with the bytes that this costs."""
+    text = ""
+    decision = next(d for d in resolution.decided if tensor in resolution.tensors_of(d))
+    axes = decision.assigned.axes if decision.assigned else ()
+    for dim, (name, size, split) in enumerate(zip(tensor.dims, tensor.shape, axes, strict=True)):
+        units, _ = units_of(tensor, dim)
+        if name not in {item.dim, "layers"} and not split and units is not None and units % item.ways == 0 and size:
+            taken = item.axes[0] if len(item.axes) == 1 else f"({', '.join(item.axes)})"
+            text += f"\nor split {name} instead: {{{name}: {taken}}}"
+            break
+    kept = prod(resolution.mesh.ways(s) for d, s in zip(tensor.dims, axes, strict=True) if s != OPEN and d != item.dim)
+    if tensor.nbytes is not None:
+        text += f"\nor keep {item.dim} whole: {bytes_text(-(-tensor.nbytes // kept))} per device for {tensor.name}"
+    return text
+
+
+# --------------------------------------------------------------------------------------------------------------- SHD308
+
+
+def rows_not_whole(item: Uneven, resolution: Resolution) -> Finding:
+    """SHD308: the rows of the batch do not come out whole, where the inputs themselves are not split so."""
+    names = listed(names_of(item.tensors), 3)
+    message = f"batch {item.units} over {item.over} is not a whole number of rows per device, in {names}"
+    return _finding(item, "SHD308", "error", message, _batches(item.units, resolution))
+
+
+def rows_of_processes(resolution: Resolution, uneven: Sequence[Uneven]) -> Iterator[Finding]:
+    """SHD308: processes that own overlapping parts of the batch, so that none can say which rows to load."""
+    if resolution.hosts is None or resolution.hosts < 2 or any(item.dim == BATCH for item in uneven):
+        return
+    for decision in resolution.decided:
+        tensor = decision.example
+        if tensor.namespace != "batch" or BATCH not in tensor.dims or decision.assigned is None:
+            continue
+        axes = decision.assigned.axes[tensor.dims.index(BATCH)]
+        if axes == OPEN or parts_per_process(axes, resolution.mesh, resolution.hosts) is not None:
+            continue
+        ways = resolution.mesh.ways(axes)
+        rule = decision.rule
+        yield Finding(
+            "SHD308",
+            "error",
+            f"{resolution.hosts} processes do not own whole, equal parts of the {ways} parts of the batch "
+            f"({'*'.join(axes)}={ways})",
+            None if rule is None else rule.layout_at,
+            help="let the axes of the batch come first in the mesh, with a size that is a multiple or a divisor of "
+            f"{resolution.hosts}",
+            tensor=tensor.name,
+            dim=BATCH,
+            count=len(resolution.tensors_of(decision)),
+        )
+        return
+
+
+def _batches(batch: int, resolution: Resolution) -> str:
+    """The batch sizes that this mesh allows, nearest first, and the rows that each process then feeds."""
+    ways = 1
+    for decision in resolution.decided:
+        tensor = decision.example
+        if decision.assigned is not None and BATCH in tensor.dims:
+            axes = decision.assigned.axes[tensor.dims.index(BATCH)]
+            ways = ways if axes == OPEN else lcm(ways, resolution.mesh.ways(axes))
+    below = batch // ways * ways
+    sizes = [size for size in (below, below + ways, below + 2 * ways) if size]
+    text = f"batch sizes that this mesh allows are multiples of {ways}: {', '.join(map(str, sizes))}"
+    if resolution.hosts is not None and resolution.hosts > 1:
+        above = below + ways
+        if above % resolution.hosts == 0:
+            text += f"\nat {above}, each of {resolution.hosts} processes feeds {above // resolution.hosts} rows"
+    return text
+
+
+# --------------------------------------------------------------------------------------------------------------- SHD108
+
+
+def surprising_axis(resolution: Resolution, uneven: Sequence[Uneven]) -> Iterator[Finding]:
+    """SHD108: -1 made an axis that splits heads larger than a head count. Yields to SHD303."""
+    inferred = resolution.mesh.inferred
+    if inferred is None or any(item.heads and inferred in item.axes for item in uneven):
+        return
+    size = resolution.mesh.sizes[inferred]
+    counts = {n: c for n in HEAD_DIMS if (c := resolution.inventory.sizes.get(n)) is not None and 0 < c < size}
+    if not counts or not _splits_heads(inferred, resolution):
+        return
+    name, count = min(counts.items(), key=lambda pair: pair[1])
+    where = None
+    mesh = resolution.spec.mesh
+    if mesh is not None:
+        where = next((axis.where for axis in mesh.axes if axis.name == inferred), None) or mesh.where
+    fits = divisors(gcd(*[c for n in HEAD_DIMS if (c := resolution.inventory.sizes.get(n))]), size)
+    yield Finding(
+        "SHD108",
+        "warning",
+        f"{inferred}=-1 became {size}, more than the {count} {name}: it splits heads, and grew with the "
+        f"{resolution.mesh.size} devices",
+        where,
+        help=f"give it a size, {inferred} in {choices(fits)} (spec.mesh.{inferred}={fits[-1]}), and -1 to an axis "
+        "that splits the batch",
+    )
+
+
+def _splits_heads(axis: str, resolution: Resolution) -> bool:
+    """Whether the axis is on a head dim somewhere, or was dropped from one."""
+    for decision in resolution.decided:
+        tensor = decision.example
+        if decision.assigned is not None and any(
+            axis in split and units_of(tensor, dim)[1] for dim, split in enumerate(decision.assigned.axes)
+        ):
+            return True
+        if any(isinstance(p, Dropped) and axis in p.drop.axes and p.drop.dim in HEAD_DIMS for p in decision.problems):
+            return True
+    return False

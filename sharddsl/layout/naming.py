@@ -1,0 +1,50 @@
+"""How findings and tables name tensors: layers that are alike are one name, dims come with their sizes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from sharddsl.tensors.model import LAYERS, Tensor
+
+
+def names_of(tensors: Iterable[Tensor]) -> list[str]:
+    """A name each, tensors that differ in the layer only under one: `layers[0:126].attn.wk`."""
+    layers: dict[tuple[str, tuple[str, ...], int], list[int]] = {}
+    order: dict[tuple[str, tuple[str, ...], int], Tensor] = {}
+    for tensor in tensors:
+        key = (tensor.namespace, tensor.path.segments, tensor.path.layer_at)
+        order.setdefault(key, tensor)
+        if tensor.path.layer is not None:
+            layers.setdefault(key, []).append(tensor.path.layer)
+    return [_subscripted(tensor, sorted(layers.get(key, ()))) for key, tensor in order.items()]
+
+
+def _subscripted(tensor: Tensor, layers: Sequence[int]) -> str:
+    if len(layers) <= 1:
+        return tensor.name
+    whole = layers == list(range(layers[0], layers[-1] + 1))
+    said = f"{layers[0]}:{layers[-1] + 1}" if whole else ",".join(map(str, layers))
+    return tensor.name.replace(f"[{tensor.path.layer}]", f"[{said}]", 1)
+
+
+def sized_dims(tensor: Tensor) -> str:
+    """`(embed 4096, kv_heads 8, head_dim 128), 32 layers`: one layer's dims, `?` for a size that is not known."""
+    shown = [
+        f"{dim} {'?' if size is None else size}"
+        for dim, size in zip(tensor.dims, tensor.shape, strict=True)
+        if dim != LAYERS
+    ]
+    stacked = [size for dim, size in zip(tensor.dims, tensor.shape, strict=True) if dim == LAYERS]
+    layers = f", {stacked[0]} layers" if stacked else ""
+    return (f"({', '.join(shown)})" if shown else "a scalar") + layers
+
+
+def note_of(tensors: Sequence[Tensor], most: int = 4) -> str:
+    """What stands beside the caret: the names of the first tensor's namespace, its dims, and who shares its fate."""
+    first = tensors[0]
+    names = names_of(t for t in tensors if t.namespace == first.namespace)
+    shown = ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    others = Counter(t.namespace for t in tensors if t.namespace != first.namespace)
+    also = "".join(f"; and {count} of {namespace}" for namespace, count in others.items())
+    return f"{shown}: {sized_dims(first)}{also}"

@@ -1,0 +1,102 @@
+"""Spec × Inventory × mesh sizes → Layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sharddsl.layout import about_entries, about_rules
+from sharddsl.layout.conditions import applying
+from sharddsl.layout.decide import Decider, Decision
+from sharddsl.layout.model import Layout, MeshSizes, Placement
+from sharddsl.layout.resolution import Resolution
+from sharddsl.spec.model import NAMESPACES, Rule, Spec
+from sharddsl.tensors.model import Inventory, Tensor
+
+
+def resolve(
+    spec: Spec,
+    inventory: Inventory,
+    mesh: MeshSizes,
+    *,
+    hosts: int | None = None,
+    sources: Mapping[str, str] | None = None,
+) -> Layout:
+    """Where every tensor of `inventory` lies on a mesh of these sizes.
+
+    Whatever is wrong with the spec is in the layout's findings; a layout with an error among them is good for showing
+    only. `hosts` is the number of processes that feed the mesh, for conditions and for the rows that each one loads.
+    `sources` maps file names to texts, for findings to show.
+    """
+    resolution = resolution_of(spec, inventory, mesh, hosts=hosts, sources=sources)
+    return layout_of(resolution)
+
+
+def resolution_of(
+    spec: Spec,
+    inventory: Inventory,
+    mesh: MeshSizes,
+    *,
+    hosts: int | None = None,
+    sources: Mapping[str, str] | None = None,
+) -> Resolution:
+    """All that `resolve` finds out, for those who judge the rules further."""
+    applied = applying(spec, inventory, mesh, hosts)
+    decider = Decider(applied.rules, inventory, mesh)
+    # params first, whatever the inventory's order: others follow them
+    decisions: dict[int, Decision] = {}
+    for index, tensor in enumerate(inventory.tensors):
+        if tensor.namespace == "param":
+            decisions[index] = decider.decide(tensor)
+    for index, tensor in enumerate(inventory.tensors):
+        if tensor.namespace != "param":
+            decisions[index] = decider.decide(tensor)
+    return Resolution(
+        spec=spec,
+        inventory=inventory,
+        mesh=mesh,
+        hosts=hosts,
+        sources=dict(sources or {}),
+        rules=applied.rules,
+        unknown=applied.unknown + _absent(applied.rules, inventory),
+        condition_findings=applied.findings,
+        matcher=decider.matcher,
+        decided=tuple(decider.decided.values()),
+        decisions=tuple(decisions[index] for index in range(len(inventory.tensors))),
+    )
+
+
+def layout_of(resolution: Resolution) -> Layout:
+    """The placements and findings of a resolution."""
+    findings = (
+        *resolution.condition_findings,
+        *about_entries.findings(resolution),
+        *about_rules.findings(resolution),
+    )
+    placements = tuple(
+        _placement(tensor, decision)
+        for tensor, decision in zip(resolution.inventory.tensors, resolution.decisions, strict=True)
+    )
+    return Layout(resolution.mesh, resolution.inventory, placements, findings, resolution.unknown, resolution.sources)
+
+
+def _placement(tensor: Tensor, decision: Decision) -> Placement:
+    assigned, wanted = decision.assigned, decision.wish
+    if assigned is None:
+        return Placement(tensor, None, decision.reason, decision.rule)
+    return Placement(
+        tensor,
+        assigned.axes,
+        decision.reason,
+        decision.rule,
+        None if wanted is None else wanted.memory,
+        assigned.dropped,
+        assigned.local_shape,
+    )
+
+
+def _absent(rules: Sequence[Rule], inventory: Inventory) -> tuple[str, ...]:
+    """The namespaces that rules speak of and the inventory says nothing about: an inventory of params alone cannot
+    tell whether a rule for activations is right."""
+    held = {tensor.namespace for tensor in inventory}
+    asked = {rule.pattern.namespace for rule in rules}
+    return tuple(f"rules for {name} (the inventory has none)" for name in NAMESPACES if name in asked - held)
