@@ -1,0 +1,1 @@
+"""The command line's configuration: groups, their schema, a reader of the common overrides, and Hydra for the rest."""

@@ -1,0 +1,5 @@
+"""`python -m sharddsl`."""
+
+from sharddsl.cli.main import entry
+
+entry()

@@ -1,0 +1,161 @@
+"""The Python API: a spec, resolved for a model on a mesh, as shardings and constraints for anybody's jitted function.
+
+Nothing here imports jax until a mesh or a sharding is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sharddsl.findings import Finding, ShardError, UsageError, errors
+from sharddsl.layout import model, resolve, size_mesh
+from sharddsl.models import LlamaConfig, Run, preset
+from sharddsl.models import inventory as llama_inventory
+from sharddsl.spec import Loaded, with_mesh
+from sharddsl.spec import load as load_spec
+from sharddsl.spec import parse as parse_spec
+from sharddsl.spec.model import Namespace
+from sharddsl.tensors.model import Inventory
+
+__all__ = ["Layout", "Run", "ShardError", "Spec", "UsageError", "constrain", "inventory", "load", "parse"]
+
+if TYPE_CHECKING:
+    import jax
+    from jax.sharding import Mesh, NamedSharding
+
+    from sharddsl.partition import Partition
+
+Tree = TypeVar("Tree")
+
+
+def load(ref: str | os.PathLike[str], *, rules: Sequence[str] = ()) -> Spec:
+    """The spec that `ref` names (`llama/fsdp_tp`) or the `.shard` file that it is the path of; `rules` are rules' texts
+    that come after the file's own.
+
+    Raises `ShardError` with everything that is wrong in the text, `UsageError` where there is no such spec.
+    """
+    return Spec(load_spec(ref if isinstance(ref, str) else os.fspath(ref), rules=rules))
+
+
+def parse(text: str, *, source: str = "<text>", rules: Sequence[str] = ()) -> Spec:
+    """The spec that a text states; `source` names it in messages. Otherwise as `load`."""
+    return Spec(parse_spec(text, source, rules=rules))
+
+
+def inventory(tree: Any, dims: Mapping[str, Sequence[str]] | None = None) -> Inventory:
+    """What a pytree of arrays or `jax.ShapeDtypeStruct`s holds, to resolve a spec against.
+
+    `dims` gives dims their names: a pattern that a path ends in (`attn.wq`, `*.kernel`), and the names of all dims of
+    the arrays it matches. Raises `UsageError` for a pattern that matches nothing or gives the wrong number of names.
+    """
+    from sharddsl.partition import inventory_of
+
+    return inventory_of(tree, dims)
+
+
+def constrain(x: jax.Array, name: str) -> jax.Array:
+    """Pin a value inside jit to the layout of the activation `name`, by the layout that is bound where the function is
+    traced (`with layout.bound():`). Raises `UsageError` where none is."""
+    from sharddsl.partition import constrain as constrain_bound
+
+    return constrain_bound(x, name)
+
+
+class Spec:
+    """A validated spec. `value` is its content, `findings` are warnings about its text."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self.value = loaded.checked()
+        self.findings: tuple[Finding, ...] = loaded.findings
+        self._sources = loaded.sources
+
+    def __repr__(self) -> str:
+        axes = ", ".join(self.value.mesh.names) if self.value.mesh else "no mesh"
+        return f"<sharddsl.Spec {self.value.name}: {len(self.value.rules)} rules, mesh [{axes}]>"
+
+    def resolve(
+        self,
+        what: Inventory | LlamaConfig | str,
+        *,
+        mesh: Mapping[str, int] | None = None,
+        devices: int | None = None,
+        run: Run | None = None,
+    ) -> Layout:
+        """Where every tensor of `what` lies: an inventory, a LLaMA's config, or a preset's name.
+
+        `mesh` gives axes another size than the file's; `devices` is the number from which an axis of size -1 is
+        inferred; `run` (for a LLaMA) decides about dtypes, batch and mode. Raises `ShardError` with everything that
+        does not fit, `UsageError` for an unknown model.
+        """
+        spec = with_mesh(self.value, mesh or {})
+        if spec.mesh is None:
+            raise UsageError(f"{spec.name} has no mesh: it is a fragment, to be extended by a spec that has one")
+        sizes, findings = size_mesh(spec.mesh, devices=devices)
+        if sizes is None:
+            raise ShardError(findings, self._sources)
+        layout = resolve(spec, _inventory(what, run), sizes)
+        if errors((*findings, *layout.findings)):
+            raise ShardError((*findings, *layout.findings), self._sources)
+        return Layout(layout)
+
+
+class Layout:
+    """Where every tensor lies. Prints as a table; `table` is the value behind it, a placement per tensor."""
+
+    def __init__(self, table: model.Layout) -> None:
+        self.table = table
+
+    def __str__(self) -> str:
+        from sharddsl.layout import report
+
+        return report.to_text(self.table, width=120)
+
+    def __repr__(self) -> str:
+        return f"<sharddsl.Layout of {self.table.inventory.kind} on {self.table.mesh}>"
+
+    def mesh(self) -> Mesh:
+        """The mesh, over the machine's accelerators, or over as many virtual CPU devices where it has none.
+
+        Raises `ShardError` where the number of accelerators is another, and `UsageError` where jax already runs with
+        fewer CPU devices: call this before the first jax operation.
+        """
+        return self._partition.mesh
+
+    def shardings(self, tree: Tree, namespace: Namespace = "param") -> Tree:
+        """A tree like `tree`, with a `NamedSharding` for each array. Raises `UsageError` where it is another tree than
+        the one that was laid out."""
+        return self._partition.shardings(tree, namespace)
+
+    def sharding(self, name: str) -> NamedSharding:
+        """One tensor's sharding: `layers.mlp.w_in`, `batch.tokens`. Raises `UsageError` for an unknown name."""
+        return self._partition.sharding(name)
+
+    def constrain(self, x: jax.Array, name: str) -> jax.Array:
+        """Pin a value inside jit to the layout of the activation `name` (`act.mlp.hidden`). Raises `UsageError` for an
+        unknown name or a wrong rank."""
+        return self._partition.constrain(x, name)
+
+    @contextmanager
+    def bound(self) -> Iterator[Layout]:
+        """Within this, `sharddsl.constrain` uses this layout in the functions that are traced."""
+        with self._partition.bound():
+            yield self
+
+    @cached_property
+    def _partition(self) -> Partition:
+        from sharddsl.partition import Partition, ensure_devices
+
+        return Partition.of(self.table, ensure_devices(self.table.mesh.size))
+
+
+def _inventory(what: Inventory | LlamaConfig | str, run: Run | None) -> Inventory:
+    if isinstance(what, Inventory):
+        if run is not None:
+            raise UsageError("`run` says how a LLaMA is run; an inventory already has its shapes and dtypes")
+        return what
+    config = preset(what) if isinstance(what, str) else what
+    return llama_inventory(config, run or Run())

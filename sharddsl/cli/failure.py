@@ -1,0 +1,40 @@
+"""What a user sees of a failure: findings, a line, and a traceback only where one was asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from sharddsl.config.jobs import Job, Task
+from sharddsl.findings import ShardError, UsageError
+
+
+def report(error: Exception) -> int:
+    """Say on stderr what went wrong; the exit code. `SHARDDSL_TRACEBACK=1` adds the traceback."""
+    if os.environ.get("SHARDDSL_TRACEBACK") == "1":
+        import traceback
+
+        traceback.print_exception(error)
+    if isinstance(error, ShardError):
+        print(error, file=sys.stderr)
+        return 1
+    if isinstance(error, UsageError):
+        print(f"sharddsl: {error}", file=sys.stderr)
+        return 2
+    name = type(error).__name__
+    print(f"sharddsl: internal error: {name}: {error} (SHARDDSL_TRACEBACK=1 shows where)", file=sys.stderr)
+    return 2
+
+
+def guarded(task: Task) -> Task:
+    """The task with its failures reported, so that one job's failure does not end a multirun."""
+
+    def run(job: Job) -> int:
+        try:
+            return task(job)
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            return report(error)
+
+    return run

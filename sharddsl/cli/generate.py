@@ -1,0 +1,134 @@
+"""`sharddsl generate`: text from a model that is placed by a spec."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sharddsl.cli.arguments import Parser, hydra_flags, number
+from sharddsl.cli.failure import guarded
+from sharddsl.config.jobs import Job, Request, run
+from sharddsl.findings import UsageError
+
+_STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to generate, as the options say it. `prompts` may hold `-` for `stdin`, which is what was read there."""
+
+    prompts: tuple[str, ...]
+    stdin: str
+    rules: tuple[str, ...]
+    max_tokens: int
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    seed: int
+    raw: bool
+    quiet: bool
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The prompts, stdin's in its place."""
+        return tuple(self.stdin if prompt == _STDIN else prompt for prompt in self.prompts)
+
+
+def main(argv: Sequence[str]) -> int:
+    options = _parser().parse(argv)
+    wanted = Wanted(
+        prompts=tuple(_text(prompt, "--prompt") for prompt in options.prompt),
+        stdin=_read_stdin() if _STDIN in options.prompt else "",
+        rules=tuple(options.rule),
+        max_tokens=options.max_tokens,
+        temperature=options.temperature,
+        top_k=options.top_k,
+        top_p=options.top_p,
+        seed=options.seed,
+        raw=options.raw,
+        quiet=options.quiet,
+    )
+    _check(wanted)
+
+    def generate(job: Job) -> int:
+        if job.overrides is not None:
+            return _in_child(job.overrides, wanted)
+        from sharddsl.cli.generation import generate as generate_here
+
+        generate_here(job.config, wanted)
+        return 0
+
+    return run(Request("generate", "generate", tuple(options.overrides), hydra_flags(options)), guarded(generate))
+
+
+def _parser() -> Parser:
+    parser = Parser("generate", "Generate text with a model that is placed by a spec. Text goes to stdout.")
+    parser.add_argument(
+        "--prompt", action="append", default=[], metavar="TEXT", help="a prompt, or - for stdin; may be repeated"
+    )
+    parser.add_argument("--max-tokens", type=number(int, 1, "a number of tokens"), default=64, metavar="N")
+    parser.add_argument(
+        "--temperature",
+        type=number(float, 0, "a temperature", most=1e6),
+        default=0.0,
+        metavar="T",
+        help="0, the default, always takes the likeliest token",
+    )
+    parser.add_argument("--top-k", type=number(int, 1, "a number of tokens"), metavar="K")
+    parser.add_argument("--top-p", type=number(float, 0, "a probability", most=1), metavar="P")
+    parser.add_argument("--seed", type=number(int, 0, "a seed", most=2**63 - 1), default=0, metavar="N")
+    parser.add_argument("--raw", action="store_true", help="continue the prompt as it is, without the chat template")
+    parser.add_argument("--quiet", action="store_true", help="print the text and nothing else")
+    return parser
+
+
+def _check(wanted: Wanted) -> None:
+    if wanted.prompts.count(_STDIN) > 1:
+        raise UsageError("generate: stdin can be one prompt only, and `--prompt -` was given twice")
+    if wanted.temperature == 0 and (wanted.top_k is not None or wanted.top_p is not None):
+        raise UsageError("generate: --top-k and --top-p choose among likely tokens: give a --temperature over 0 too")
+    if any(not text.strip() for text in wanted.texts):
+        raise UsageError("generate: an empty prompt: there is nothing to continue")
+
+
+def _text(argument: str, what: str) -> str:
+    """The argument, which must have been UTF-8: Python keeps bytes that were not as lone surrogates."""
+    try:
+        argument.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"generate: {what} is not UTF-8 text (at character {error.start + 1})") from None
+    return argument
+
+
+def _read_stdin() -> str:
+    data = sys.stdin.buffer.read()
+    try:
+        return data.decode().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"generate: stdin is not UTF-8 text (at byte {error.start})") from None
+
+
+def _in_child(overrides: tuple[str, ...], wanted: Wanted) -> int:
+    """One job of a multirun, in a process of its own: jobs need different numbers of virtual devices, and a process can
+    make them once."""
+    options = {
+        "--rule": wanted.rules,
+        "--prompt": wanted.prompts,
+        "--max-tokens": (wanted.max_tokens,),
+        "--temperature": (wanted.temperature,),
+        "--top-k": (wanted.top_k,),
+        "--top-p": (wanted.top_p,),
+        "--seed": (wanted.seed,),
+    }
+    command = [sys.executable, "-P", "-m", "sharddsl", "generate", *overrides]
+    command += [f"{name}={value}" for name, values in options.items() for value in values if value is not None]
+    command += ["--raw"] * wanted.raw + ["--quiet"] * wanted.quiet
+    here = str(Path(__file__).parents[2])  # the same sharddsl, whatever the working folder holds
+    path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
+    print(f"== {' '.join(overrides)}", flush=True)
+    done = subprocess.run(command, input=wanted.stdin.encode(), env=os.environ | {"PYTHONPATH": path}, check=False)
+    return done.returncode if done.returncode >= 0 else 128 - done.returncode

@@ -1,0 +1,94 @@
+"""The `sharddsl` program: finds the command and runs it. Nothing heavy is imported before the command is known.
+
+Exit codes: 0 clean, 1 findings, 2 usage or internal error, 130 interrupted, 141 the reader of the output went away.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from sharddsl.cli.failure import report
+from sharddsl.findings import UsageError
+
+COMMANDS = {
+    "show": "print where every tensor of a model lies: layout, local shape, bytes per device, the rule that decided",
+    "generate": "generate text with a model that is placed by a spec",
+    "schema": "print the JSON schema of a validated spec",
+}
+
+_USAGE = f"""\
+usage: sharddsl COMMAND [OPTIONS] [OVERRIDES]
+
+commands:
+{chr(10).join(f"  {name:<10} {what}" for name, what in COMMANDS.items())}
+
+  sharddsl COMMAND --help    a command's options
+  sharddsl --version         this program's version
+
+completion (bash): eval "$(sharddsl -sc install=bash)"
+"""
+
+
+def entry() -> NoReturn:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal that lacks a character must not end the program
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command line; its exit code. Whatever goes wrong is reported on stderr, in a line or as findings."""
+    try:
+        code = _dispatch(argv)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit must not fail again
+        return 141
+    except Exception as error:
+        return report(error)
+
+
+def _dispatch(argv: Sequence[str]) -> int:
+    match argv:
+        case ["show", *rest]:
+            from sharddsl.cli import show
+
+            return show.main(rest)
+        case ["generate", *rest]:
+            from sharddsl.cli import generate
+
+            return generate.main(rest)
+        case ["schema", *rest]:
+            from sharddsl.cli import schema
+
+            return schema.main(rest)
+        case ["-sc" | "--shell-completion", *rest]:
+            from sharddsl.cli import completion
+
+            return completion.main(rest)
+        case ["--version"]:
+            from importlib.metadata import version
+
+            print(f"sharddsl {version('sharddsl')}")
+            return 0
+        case [] | ["-h" | "--help", *_]:
+            print(_USAGE, end="")
+            return 0 if argv else 2
+        case [other, *_]:
+            raise _unknown_command(other)
+    raise AssertionError(argv)
+
+
+def _unknown_command(word: str) -> UsageError:
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, COMMANDS, n=1, cutoff=0.5)
+    hint = f"did you mean `{close[0]}`?" if close else f"commands: {', '.join(COMMANDS)}"
+    return UsageError(f"there is no command `{word}`; {hint}")

@@ -1,0 +1,126 @@
+"""A command as a Hydra app: composition, `--multirun`, `--cfg`, `--info` and completion, by Hydra itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import hydra
+from hydra.core.config_store import ConfigStore
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.plugins import Plugins
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from sharddsl.config import groups
+from sharddsl.config.jobs import Job, Request, Task
+from sharddsl.config.schema import Config, keys_beside, missing_choice, unknown_choice, unknown_key, validate
+from sharddsl.config.source import ShardGroups, ShardSource, file_mesh
+from sharddsl.findings import ShardError, UsageError
+
+
+def run(request: Request, task: Task) -> int:
+    """Compose the request's jobs with Hydra and give each to `task`; the largest exit code.
+
+    Raises `UsageError` or `ShardError` for what cannot be composed.
+    """
+    codes = [0]
+    refused: list[Exception] = []
+
+    def job(composed: DictConfig) -> None:
+        try:
+            codes.append(task(_job(composed)))
+        except Exception as error:  # Hydra would write a line of its own about it
+            refused.append(error)
+
+    name = _store(request)
+    with _command_line(request):
+        try:
+            hydra.main(version_base="1.3", config_path=None, config_name=name)(job)()
+        except SystemExit as done:  # --help, --info and the like end this way
+            codes.append(done.code if isinstance(done.code, int) else 1)
+        except (HydraException, OmegaConfBaseException, ValueError) as error:
+            raise _explain(error) from error
+    if refused:
+        raise refused[0]
+    return max(codes)
+
+
+def _store(request: Request) -> str:
+    """Make the request's primary config known to Hydra, and return its name."""
+    for plugin in (ShardSource, ShardGroups):  # a checkout has no `hydra_plugins` where Hydra would find them
+        Plugins.instance().register(plugin)
+    name = f"sharddsl_{request.command}"
+    choices = dict.fromkeys(groups.GROUPS, "???") | groups.defaults(request.run)
+    node: dict[str, Any] = {
+        "defaults": [
+            "_self_",
+            *({group: choice} for group, choice in choices.items()),
+            {"override hydra/hydra_logging": "none"},
+            {"override hydra/job_logging": "none"},
+        ],
+        **groups.SCALARS,
+        # A single run leaves nothing behind; a multirun keeps Hydra's record under `multirun/`.
+        "hydra": {"output_subdir": None, "run": {"dir": "."}, "job": {"name": request.command}},
+    }
+    ConfigStore.instance().store(name=name, node=node, provider="sharddsl")
+    return name
+
+
+@contextmanager
+def _command_line(request: Request) -> Iterator[None]:
+    """Hydra reads `sys.argv`, and lets exceptions through only if its environment variable says so."""
+    argv, full_error = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
+    sys.argv = [argv[0], *request.flags, *request.overrides]
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    try:
+        yield
+    finally:
+        sys.argv = argv
+        if full_error is None:
+            del os.environ["HYDRA_FULL_ERROR"]
+        else:
+            os.environ["HYDRA_FULL_ERROR"] = full_error
+
+
+def _job(composed: DictConfig) -> Job:
+    config = validate(_with_tuples(OmegaConf.to_container(composed, resolve=True)))
+    settings = HydraConfig.get()
+    swept = settings.mode is RunMode.MULTIRUN
+    return Job(_only_overridden_axes(config), tuple(settings.overrides.task) if swept else None)
+
+
+def _only_overridden_axes(config: Config) -> Config:
+    """Hydra's config shows every axis of the file; what counts here are those with another size than the file's."""
+    own = file_mesh(config.spec.ref)
+    mesh = {axis: size for axis, size in config.spec.mesh.items() if own.get(axis) != size}
+    return config.model_copy(update={"spec": config.spec.model_copy(update={"mesh": mesh})})
+
+
+def _with_tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_tuples(item) for key, item in value.items()}
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
+
+
+def _explain(error: Exception) -> Exception:
+    """The error in this project's words: the same ones as `fast` uses for the same mistake."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ShardError | UsageError):
+            return cause
+        cause = cause.__cause__
+    text = str(error)
+    if match := re.search(r"Could not find '(\w+)/(.*)'", text):
+        return unknown_choice(match[1], match[2], groups.choices(match[1]))
+    if match := re.search(r"You must specify '(\w+)'", text):
+        return missing_choice(match[1], groups.choices(match[1]))
+    if match := re.search(r"Could not override '([\w.]+)'", text):
+        return unknown_key(match[1], keys_beside(match[1]))
+    return UsageError("\n".join(part for part in (text, str(error.__cause__ or "")) if part))

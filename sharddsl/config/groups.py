@@ -1,0 +1,69 @@
+"""The config groups and their choices. Both readers of a command line (`fast`, and Hydra through `source`) use these.
+
+A choice is a plain tree of dicts and scalars. `model` and `spec` have no default: guessing either would place the wrong
+thing without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from sharddsl.config.schema import Data, unknown_choice
+from sharddsl.models import PRESETS
+from sharddsl.models.config import Run
+from sharddsl.spec import list_specs
+from sharddsl.spec.search import is_name
+
+Tree = dict[str, Any]
+
+RUNS: Mapping[str, Run] = MappingProxyType({"train": Run(), "generate": Run(mode="prefill", precision="f32")})
+
+DATA: Mapping[str, Data] = MappingProxyType(
+    {
+        "none": Data(),
+        "demo": Data(
+            prompts=(
+                "In two sentences: why is the sky blue?",
+                "Write a haiku about a mesh of small computers.",
+                "Name three uses of a matrix.",
+            )
+        ),
+    }
+)
+
+GROUPS = ("model", "spec", "run", "data")
+REQUIRED = ("model", "spec")
+SCALARS: Mapping[str, str] = MappingProxyType({"weights": "auto"})
+"""The keys beside the groups, with their defaults."""
+
+
+def defaults(run: str) -> dict[str, str]:
+    """The choice of every group that has a default, for a command whose default run is `run`."""
+    return {"run": run, "data": "none"}
+
+
+def choices(group: str) -> tuple[str, ...]:
+    """The names that may stand after `group=`, sorted. A `.shard` file's path may stand after `spec=` as well."""
+    if group == "spec":
+        return tuple(sorted(list_specs()))
+    return tuple(sorted({"model": PRESETS, "run": RUNS, "data": DATA}[group]))
+
+
+def has(group: str, choice: str) -> bool:
+    """Whether `group=choice` can be loaded; a spec's path counts, whether or not there is a file: its loader says."""
+    return choice in choices(group) or (group == "spec" and not is_name(choice))
+
+
+def tree(group: str, choice: str) -> Tree:
+    """The config of `group=choice`. Raises `UsageError` for an unknown choice.
+
+    A spec's `mesh` is empty here: its axes are in the file, which is read once, where it is used.
+    """
+    if not has(group, choice):
+        raise unknown_choice(group, choice, choices(group))
+    if group == "spec":
+        return {"ref": choice, "mesh": {}}
+    value = {"model": PRESETS, "run": RUNS, "data": DATA}[group][choice]
+    return dict(value.model_dump())

@@ -1,0 +1,5 @@
+"""What Hydra's plugin scan finds in an environment where sharddsl is installed."""
+
+from sharddsl.config.source import ShardGroups, ShardSource
+
+__all__ = ["ShardGroups", "ShardSource"]

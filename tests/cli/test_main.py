@@ -1,0 +1,128 @@
+"""The program: commands, options, exit codes, and what it says when it is called wrongly."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from sharddsl.cli import failure
+from sharddsl.cli.main import COMMANDS, main
+from sharddsl.findings import Finding, ShardError, UsageError
+
+ROOT = Path(__file__).parents[2]
+SHOW = ("show", "model=llama_tiny", "spec=llama/fsdp_tp", "spec.mesh.fsdp=4", "spec.mesh.mp=2")
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_version(capsys: Capture) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"sharddsl {version('sharddsl')}\n"
+
+
+def test_help_names_every_command(capsys: Capture) -> None:
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"  {command} " in out for command in COMMANDS)
+
+
+def test_no_command_is_a_usage_error(capsys: Capture) -> None:
+    assert main([]) == 2
+    assert capsys.readouterr().out.startswith("usage: sharddsl COMMAND")
+
+
+@pytest.mark.parametrize("command", ["show", "generate"])
+def test_help_of_a_command_lists_options_and_choices(command: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([command, "--help"])
+    assert stopped.value.code == 0
+    out = capsys.readouterr().out
+    assert "--rule" in out
+    assert "--multirun" in out
+    assert "llama3_1_405b" in out
+    assert "llama/fsdp_tp" in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["sohw"], "there is no command `sohw`; did you mean `show`?"),
+        (["xyzzy"], "there is no command `xyzzy`; commands: show, generate, schema"),
+        (["show", "--formt", "json"], "show: there is no option `--formt`; did you mean `--format`?"),
+        (["show", "--format", "yaml"], "show: argument --format: invalid choice: 'yaml'"),
+        (["show", "--devices", "0"], "show: argument --devices: '0' is not a number of devices"),
+        (["show", "--rule"], "show: argument --rule: expected one argument"),
+        (["generate", "--max-tokens", "many"], "generate: argument --max-tokens: 'many' is not a number of tokens"),
+        (["generate", "--temperature", "nan"], "generate: argument --temperature: 'nan' is not a temperature"),
+        (["generate", "--top-k", "5", "--prompt", "x"], "generate: --top-k and --top-p choose among likely tokens"),
+        (["generate", "--prompt", "-", "--prompt", "-"], "generate: stdin can be one prompt only"),
+        (["generate", "--prompt", "  "], "generate: an empty prompt"),
+        (["schema", "extra"], "schema takes no argument `extra`"),
+        (["-sc"], "shell completion takes `install=SHELL` or `uninstall=SHELL`"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_called_wrongly(argv: list[str], message: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    assert main(argv) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"sharddsl: {message}")
+    assert "Traceback" not in err
+
+
+def test_findings_exit_with_1(capsys: Capture) -> None:
+    assert failure.report(ShardError([Finding("SHD103", "error", "no")])) == 1
+    assert capsys.readouterr().err == "error SHD103 mesh-is-not-the-devices: no\n"
+
+
+def test_an_internal_error_is_one_line_that_says_how_to_see_more(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SHARDDSL_TRACEBACK", raising=False)
+    assert failure.report(KeyError("x")) == 2
+    assert capsys.readouterr().err == "sharddsl: internal error: KeyError: 'x' (SHARDDSL_TRACEBACK=1 shows where)\n"
+
+
+def test_a_traceback_is_there_for_the_asking(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHARDDSL_TRACEBACK", "1")
+    assert failure.report(UsageError("what")) == 2
+    assert capsys.readouterr().err == "sharddsl.findings.UsageError: what\nsharddsl: what\n"
+
+
+def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def interrupt(argv: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sharddsl.cli.schema.main", interrupt)
+    assert main(["schema"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-m", "sharddsl", "schema"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert program.stdout is not None
+    assert program.stderr is not None
+    program.stdout.close()
+    with program.stderr:
+        assert program.stderr.read() == b""
+    assert program.wait() == 141
+
+
+def test_a_terminal_without_the_characters_gets_escapes() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sharddsl", "show", "model=llama_tiny", "spec=./ü→.shard"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"\\xfc\\u2192.shard" in done.stderr

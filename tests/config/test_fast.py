@@ -1,0 +1,156 @@
+"""The fast reader means what Hydra means: the two are compared over a table of command lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from sharddsl.config import app, fast
+from sharddsl.config.jobs import Job, Request
+from sharddsl.config.schema import Config
+from sharddsl.findings import UsageError
+
+BASE = ("model=llama_tiny", "spec=llama/fsdp_tp")
+
+
+def by_hydra(*overrides: str, run: str = "train") -> Config:
+    jobs: list[Job] = []
+
+    def keep(job: Job) -> int:
+        jobs.append(job)
+        return 0
+
+    assert app.run(Request("test", run, overrides), keep) == 0
+    (job,) = jobs
+    return job.config
+
+
+READ_WITHOUT_HYDRA = [
+    (),
+    ("spec.mesh.fsdp=4",),
+    ("spec.mesh.fsdp=+4",),
+    ("spec.mesh.fsdp=1_6",),
+    ("spec.mesh.fsdp=4", "spec.mesh.mp=4"),
+    ("spec.mesh.fsdp=4", "spec.mesh.fsdp=8"),
+    ("model=llama3_8b",),
+    ("model=llama3_8b", "model=llama2_7b"),
+    ("model.layers=2", "model=llama2_7b"),
+    ("model.layers=2", "model.layers=3"),
+    ("model.norm_eps=1e-6",),
+    ("model.norm_eps=0.001",),
+    ("model.norm_eps=1.5e-3",),
+    ("model.rope_theta=10000",),
+    ("model.tied=true",),
+    ("model.tied=True",),
+    ("model.rope_scaling=null",),
+    ("run=generate",),
+    ("run.batch=8",),
+    ("run.batch=null",),
+    ("run.batch=NULL",),
+    ("run.seq=128", "run.batch=2", "run.scan=false"),
+    ("run.precision=bf16_master",),
+    ("run.precision='f32'",),
+    ('run.precision="f32"',),
+    ("data=demo",),
+    ("weights=random",),
+    ("weights=/a/folder/with-dashes_and.dots",),
+    ("weights='a folder, with (odd) = characters'",),
+    ("weights=''",),
+    ('weights="it\'s"',),
+    ("weights=./here",),
+    ("weights='null'",),
+    ("weights='7'",),
+]
+
+
+@pytest.mark.parametrize("overrides", READ_WITHOUT_HYDRA, ids=" ".join)
+def test_same_config_as_hydra(overrides: tuple[str, ...]) -> None:
+    read = fast.read((*BASE, *overrides), "train")
+    assert read is not None
+    assert read == by_hydra(*BASE, *overrides)
+
+
+@pytest.mark.parametrize("run", ["train", "generate"])
+def test_same_default_run_as_hydra(run: str) -> None:
+    assert fast.read(BASE, run) == by_hydra(*BASE, run=run)
+
+
+def test_values_are_what_was_written() -> None:
+    """The comparison above would not notice a mistake that both readers make."""
+    config = fast.read((*BASE, "spec.mesh.fsdp=-1", "model.layers=2", "run.batch=8", "weights='7'"), "generate")
+    assert config is not None
+    assert (config.model.name, config.model.layers, config.model.embed) == ("llama_tiny", 2, 128)
+    assert (config.spec.ref, config.spec.mesh) == ("llama/fsdp_tp", {"fsdp": -1})
+    assert (config.run.mode, config.run.precision, config.run.batch) == ("prefill", "f32", 8)
+    assert config.weights == "7"
+
+
+LEFT_TO_HYDRA = [
+    ("+run.batch=8",),
+    ("++run.batch=8",),
+    ("~data",),
+    ("run.batch=1,2",),
+    ("spec=llama/fsdp,llama/tp",),
+    ("run.batch=choice(1,2)",),
+    ("run.seq=${run.batch}",),
+    ("weights=[a,b]",),
+    ("weights={a: b}",),
+    ("weights=a\\,b",),
+    ("weights='it\\'s'",),
+    ("weights=a b",),
+    ("weights=",),
+    ("weights=nan",),
+    ("weights=inf",),
+    ("weights=007",),
+    ("weights=.5",),
+    ("weights=glob(*)",),
+    ("hydra.verbose=true",),
+    ("model=null",),
+    ("model=3",),
+    ("model.rope_scaling.factor=2",),
+    ("run=train", "data@other=demo"),
+    ("run.batch",),
+]
+
+
+@pytest.mark.parametrize("overrides", LEFT_TO_HYDRA, ids=" ".join)
+def test_left_to_hydra(overrides: tuple[str, ...]) -> None:
+    assert fast.read((*BASE, *overrides), "train") is None
+
+
+REFUSED = [
+    (("run.bach=8",), "run.bach: unknown key; did you mean run.batch"),
+    (("mdoel.layers=8",), "mdoel.layers: unknown key; did you mean model?"),
+    (("spec.messh.fsdp=8",), "spec.messh.fsdp: unknown key; did you mean spec.mesh"),
+    (("wieghts=random",), "wieghts: unknown key; did you mean weights?"),
+    (("model=llama3_8",), "model=llama3_8: there is no such model; did you mean llama3_8b"),
+    (("spec=llama/fsdpp",), "spec=llama/fsdpp: there is no such spec; did you mean llama/fsdp"),
+    (("run=trian",), "run=trian: there is no such run; did you mean train?"),
+    (("run.batch=many",), "run.batch: input should be a valid integer, not 'many'"),
+    (("run.batch='8'",), "run.batch: input should be a valid integer, not '8'"),
+    (("run.batch=0",), "run.batch: input should be greater than or equal to 1, not 0"),
+    (("run.scan=1",), "run.scan: input should be a valid boolean, not 1"),
+    (("spec.mesh.fsdp=two",), "spec.mesh.fsdp: input should be a valid integer, not 'two'"),
+    (("spec.mesh.fsdp=2.0",), "spec.mesh.fsdp: input should be a valid integer, not 2.0"),
+    (("model.heads=6",), "model: heads=6 must be a multiple of kv_heads=8"),
+]
+
+
+@pytest.mark.parametrize(("overrides", "message"), REFUSED, ids=[" ".join(overrides) for overrides, _ in REFUSED])
+def test_refused_in_the_same_words_as_under_hydra(overrides: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UsageError) as fast_error:
+        fast.read((*BASE, *overrides), "train")
+    with pytest.raises(UsageError) as hydra_error:
+        by_hydra(*BASE, *overrides)
+    assert str(fast_error.value).startswith(message)
+    assert str(hydra_error.value) == str(fast_error.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [(("spec=llama/fsdp",), "no model given; write model=NAME"), (("model=llama_tiny",), "no spec given; write spec=")],
+)
+def test_a_model_and_a_spec_must_be_given(overrides: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        fast.read(overrides, "train")
+    with pytest.raises(UsageError, match=message):
+        by_hydra(*overrides)
