@@ -196,7 +196,9 @@ def _generator(
         with shown.step("making random weights"):
             params = init_params(config.model, run, prefill)
     else:
-        params = load_params(source, config.model, prefill.shardings, run.param_dtype, run.scan, shown.amount)
+        params = load_params(
+            source, config.model, prefill.shardings, dtype=run.param_dtype, scan=run.scan, progress=shown.amount
+        )
     generator = Generator(config.model, run, params, prefill=prefill, decode=partitions["decode"])
     for note in generator.notes:
         shown.say(note)

@@ -53,6 +53,7 @@ class Lines:
 
     def __init__(self) -> None:
         self._last = time.monotonic() - _EVERY
+        self._finished = ""
 
     def say(self, line: str) -> None:
         print(line, file=sys.stderr, flush=True)
@@ -66,9 +67,10 @@ class Lines:
             self.say(f"{what}: done in {taken:.1f} s")
 
     def amount(self, what: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        if now - self._last >= _EVERY or (total and done >= total):
+        now, ended = time.monotonic(), 0 < total <= done
+        if (ended and what != self._finished) or (not ended and now - self._last >= _EVERY):
             self._last = now
+            self._finished = what if ended else ""
             self.say(f"{what}: {_megabytes(done, total)}")
 
 

@@ -12,6 +12,9 @@ from jax.sharding import PartitionSpec as P
 from sharddsl import layout, models, partition, spec
 from sharddsl.models.config import Run
 
+Specs = dict[str, P | None]
+"""PartitionSpecs by tensor; None for no constraint at all."""
+
 FREE = None
 """No constraint at all."""
 
@@ -21,14 +24,14 @@ ROWS = ("data", "fsdp")
 BATCH_SEQ_EMBED = ("embed", "resid", "attn.norm", "attn.out", "mlp.norm", "mlp.out", "final")
 
 
-def acts(**named: P | None) -> dict[str, P | None]:
+def acts(**named: P | None) -> Specs:
     """The twelve activations by name; `stream` stands for the seven of (batch, seq, embed) that are not named."""
     stream = named.pop("stream")
-    table: dict[str, P | None] = {f"act.{name}": stream for name in BATCH_SEQ_EMBED}
+    table: Specs = {f"act.{name}": stream for name in BATCH_SEQ_EMBED}
     return table | {f"act.{name.replace('_', '.')}": value for name, value in named.items()}
 
 
-WHOLE = {
+WHOLE: Specs = {
     "embed.w": P(None, None),
     "layers.attn_norm.scale": P(None, None),
     "layers.attn.wq": P(None, None, None, None),
@@ -45,7 +48,7 @@ WHOLE = {
 """All params on every device."""
 
 
-def over_embed(axis: str, table: P) -> dict[str, P]:
+def over_embed(axis: str, table: P) -> Specs:
     """All params split along `embed`, the embedding's `table` as given."""
     return {
         "embed.w": table,
@@ -63,7 +66,7 @@ def over_embed(axis: str, table: P) -> dict[str, P]:
     }
 
 
-def rows_alone(axes: str | tuple[str, ...]) -> dict[str, P | None]:
+def rows_alone(axes: str | tuple[str, ...]) -> Specs:
     """Activations, inputs and cache split along the batch and nothing else."""
     four = P(axes, None, None, None)
     three = P(axes, None, None)
@@ -75,11 +78,11 @@ def rows_alone(axes: str | tuple[str, ...]) -> dict[str, P | None]:
     }
 
 
-def prefixed(namespace: str, params: dict[str, P]) -> dict[str, P]:
+def prefixed(namespace: str, params: Specs) -> Specs:
     return {f"{namespace}.{name}": value for name, value in params.items()}
 
 
-MEGATRON = {
+MEGATRON: Specs = {
     "embed.w": P("mp", None),
     "layers.attn_norm.scale": P(None, None),
     "layers.attn.wq": P(None, None, "mp", None),
@@ -104,14 +107,14 @@ MEGATRON_ACTS = acts(
     logits=P(None, None, "mp"),
 )
 
-MEGATRON_IO = {
+MEGATRON_IO: Specs = {
     "batch.tokens": P(None, None),
     "cache.k": P(None, None, None, "mp", None),
     "cache.v": P(None, None, None, "mp", None),
 }
 
 
-def fsdp_and(tensor: str, table: P, norm: str | None) -> dict[str, P]:
+def fsdp_and(tensor: str, table: P, norm: str | None) -> Specs:
     """FSDP over `fsdp` and tensor parallelism over `tensor`, as EasyLM, MaxText and `fsdp_tp` share it."""
     return {
         "embed.w": table,
@@ -129,7 +132,7 @@ def fsdp_and(tensor: str, table: P, norm: str | None) -> dict[str, P]:
     }
 
 
-EXPECTED: list[tuple[str, dict[str, int], dict[str, P | None]]] = [
+EXPECTED: list[tuple[str, dict[str, int], Specs]] = [
     ("dp", {"dp": 8}, WHOLE | prefixed("grad", WHOLE) | prefixed("opt.mu", WHOLE) | rows_alone("dp")),
     (
         "zero1",
@@ -243,9 +246,7 @@ EXPECTED: list[tuple[str, dict[str, int], dict[str, P | None]]] = [
 
 
 @pytest.mark.parametrize(("name", "mesh", "expected"), EXPECTED, ids=[case[0] for case in EXPECTED])
-def test_partition_specs_are_those_written_by_hand(
-    name: str, mesh: dict[str, int], expected: dict[str, P | None]
-) -> None:
+def test_partition_specs_are_those_written_by_hand(name: str, mesh: dict[str, int], expected: Specs) -> None:
     tensors = models.inventory(models.preset("llama_tiny"), Run(batch=8, seq=64))
     shipped = spec.load(f"llama/{name}", mesh=mesh).checked()
     assert shipped.mesh is not None
