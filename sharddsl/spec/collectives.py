@@ -23,6 +23,7 @@ def _words(field: str) -> tuple[str, ...]:
 
 COLLECTIVES = _words("collective")
 WORDS: Mapping[str, tuple[str, ...]] = {"in": _words("during"), "at": _words("at")}
+_CALLED = {"in": "phase", "at": "place"}
 _ARGUMENTS = ("over", "of", *WORDS)
 
 
@@ -117,5 +118,5 @@ def _word(argument: tree.Argument, scope: Scope) -> str:
     if word is None:
         scope.report.add("SHD007", argument.span, f"`{argument.name}` takes one word: " + ", ".join(known))
     elif word not in known:
-        scope.report.unknown("SHD002", scope.report.find(word, argument.span), word, f"`{argument.name}`", known)
+        scope.report.unknown("SHD002", scope.report.find(word, argument.span), word, _CALLED[argument.name], known)
     return word or ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 from sharddsl.spec.collectives import lower_call
@@ -65,7 +66,30 @@ def lower_condition(expr: tree.Expr, scope: Scope, place: Place) -> Condition | 
         help = "compare it: `… > 1`" if kind == "number" else f"compare it: `mode == {_word(expr)}`"
         scope.report.add("SHD007", expr.span, message, help)
         return None
-    return Condition(expr=value, text=to_text(expr), where=scope.at(expr.span))
+    return Condition(expr=value, text=to_text(_renamed(expr, scope)), where=scope.at(expr.span))
+
+
+def _renamed(expr: tree.Expr, scope: Scope) -> tree.Expr:
+    """The expression with the axes under the whole spec's names, so that what reads the same means the same."""
+    if not scope.renames:
+        return expr
+    match expr:
+        case tree.Word(text=text):
+            return replace(expr, text=_axis_name(text, scope)) if text not in (*KINDS, *QUANTITIES) else expr
+        case tree.Unary(operand=operand):
+            return replace(expr, operand=_renamed(operand, scope))
+        case tree.Binary(left=left, right=right):
+            return replace(expr, left=_renamed(left, scope), right=_renamed(right, scope))
+        case _:
+            return expr
+
+
+def _axis_name(text: str, scope: Scope) -> str:
+    """How a condition of the whole spec names the axis that this file's condition calls `text`: with `mesh.` where the
+    file says so, and where the name would mean a dim otherwise."""
+    plain = text.removeprefix("mesh.")
+    axis = scope.axis(plain)
+    return f"mesh.{axis}" if text != plain or axis in KINDS else axis
 
 
 def _word(expr: tree.Expr) -> str:
@@ -134,7 +158,7 @@ def _name(word: tree.Word, scope: Scope, place: Place) -> tuple[Name, Kind] | No
     plain = text.removeprefix("mesh.")
     axis = scope.axis(plain)
     if "." not in plain and (scope.axes is None or axis in scope.axes):
-        return Name(text=f"mesh.{axis}" if text != plain or axis in KINDS else axis), "number"
+        return Name(text=_axis_name(text, scope)), "number"
     if text != plain:
         scope.report.unknown("SHD101", word.span, text, "axis", [f"mesh.{name}" for name in scope.axes or ()])
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -119,7 +120,7 @@ def _named(name: str, search: SearchPath) -> Path:
 
 
 def _near_file(path: Path, search: SearchPath) -> str:
-    near = nearest(path.name, (p.name for p in path.parent.glob(f"*{SUFFIX}"))) if path.parent.is_dir() else []
+    near = nearest(path.name, (p.name for p in path.parent.glob(f"*{SUFFIX}"))) if os.path.isdir(path.parent) else []
     return f"; did you mean {search.shown(path.parent / near[0])}?" if near else ""
 
 

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
 
 from sharddsl.findings import Edit, Finding, Location, Severity, Span
 
 
 @dataclass
 class Report:
-    """The findings about one source, as they are made. `text` is the source's text."""
+    """The findings about one source, as they are made. `text` is the source's text, with LF at the ends of lines."""
 
     source: str
     text: str
     findings: list[Finding] = field(default_factory=list)
+
+    @cached_property
+    def _lines(self) -> list[int]:
+        """Where each line starts, and where one after the last would."""
+        starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
+        return [*starts, len(self.text) + 1]
 
     def at(self, span: Span) -> Location:
         return Location(self.source, span)
@@ -39,28 +48,28 @@ class Report:
     def unknown(self, code: str, span: Span, name: str, what: str, known: Iterable[str]) -> None:
         """Add "no `what` called `name`", with the nearest known names as help and, if one is near, as the fix."""
         known = sorted(known)
-        near = nearest(name, known)
+        near = nearest(name, known) if len(self.findings) < _MOST_GUESSES else []
         exact = near[0] if near and self.excerpt(span) == name else None
         self.add(code, span, f"unknown {what} `{name}`", suggestion(near, known), replace_by=exact)
 
     def excerpt(self, span: Span) -> str | None:
         """The text of a span within one line, or None where there is no such place."""
-        if span.line != span.end_line or span.line < 1:
+        if span.line != span.end_line or not 1 <= span.line < len(self._lines):
             return None
-        start = _line_start(self.text, span.line)
-        return None if start is None else self.text[start + span.column - 1 : start + span.end_column - 1]
+        start = self._lines[span.line - 1]
+        return self.text[start + span.column - 1 : start + span.end_column - 1]
 
     def find(self, word: str, within: Span) -> Span:
         """The span of `word` (as a whole word) in a statement whose parts have no spans; all of it if not found."""
-        start, stop = _line_start(self.text, within.line), _line_start(self.text, within.end_line)
-        if start is None or stop is None:
+        if not 1 <= within.line <= within.end_line < len(self._lines):
             return within
-        start, stop = start + within.column - 1, stop + within.end_column - 1
+        start = self._lines[within.line - 1] + within.column - 1
+        stop = self._lines[within.end_line - 1] + within.end_column - 1
         match = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])").search(self.text, start, stop)
         if match is None:
             return within
-        line = within.line + self.text.count("\n", start, match.start())
-        column = match.start() - (self.text.rfind("\n", 0, match.start()) + 1) + 1
+        line = bisect_right(self._lines, match.start())
+        column = match.start() - self._lines[line - 1] + 1
         return Span(line, column, line, column + len(word))
 
 
@@ -68,8 +77,9 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     """Up to three known names that `name` may have meant, best first."""
     from difflib import get_close_matches
 
-    by_lower = {candidate.lower(): candidate for candidate in known}
-    return [by_lower[match] for match in get_close_matches(name[:80].lower(), by_lower, n=3, cutoff=0.6)]
+    by_lower = {candidate.lower(): candidate for candidate in islice(known, _MOST_COMPARED)}
+    best = get_close_matches(name[:80].lower(), by_lower, n=3, cutoff=0.6)
+    return [by_lower[match] for match in best]
 
 
 def suggestion(near: list[str], known: list[str]) -> str | None:
@@ -83,14 +93,6 @@ def suggestion(near: list[str], known: list[str]) -> str | None:
 
 
 _MOST_LISTED = 24
-
-
-def _line_start(text: str, line: int) -> int | None:
-    """The index of the first character of a line (from 1)."""
-    start = 0
-    for _ in range(line - 1):
-        newline = text.find("\n", start)
-        if newline < 0:
-            return None
-        start = newline + 1
-    return start
+_MOST_GUESSES = 100
+"""After so many findings about one source, unknown names get no guesses any more: each costs a comparison with all."""
+_MOST_COMPARED = 1000

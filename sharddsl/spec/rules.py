@@ -15,17 +15,14 @@ from sharddsl.syntax import tree
 MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
 """JAX's names (`jax.Device.addressable_memories`). Which of them a target has, `partition` finds out."""
 
-_DEEPEST = 100
-"""How deep blocks may be nested."""
-
 
 def lower_rules(statements: Sequence[tree.Statement], scope: Scope) -> tuple[Rule, ...]:
     """The rules in order. One that is wrong, or stands in a block that is, is left out and reported."""
-    return tuple(_rules(statements, OUTERMOST, (), 0, scope))
+    return tuple(_rules(statements, OUTERMOST, (), scope))
 
 
 def _rules(
-    statements: Iterable[tree.Statement], prefix: Prefix, conditions: tuple[Condition, ...], depth: int, scope: Scope
+    statements: Iterable[tree.Statement], prefix: Prefix, conditions: tuple[Condition, ...], scope: Scope
 ) -> Iterable[Rule]:
     for statement in statements:
         match statement:
@@ -33,15 +30,13 @@ def _rules(
                 rule = _rule(statement, prefix, conditions, scope)
                 if rule is not None:
                     yield rule
-            case tree.Block() | tree.When() if depth >= _DEEPEST:
-                scope.report.add("SHD007", statement.span, f"blocks more than {_DEEPEST} deep")
             case tree.Block(pattern=pattern, body=body):
                 longer = extend(prefix, pattern, scope.report)
-                yield from _rules(body, longer, conditions, depth + 1, scope) if longer is not None else ()
+                yield from _rules(body, longer, conditions, scope) if longer is not None else ()
             case tree.When(condition=expr, body=body):
                 condition = lower_condition(expr, scope, "when")
                 below = conditions if condition is None else (*conditions, condition)
-                yield from _rules(body, prefix, below, depth + 1, scope)
+                yield from _rules(body, prefix, below, scope)
 
 
 def _rule(rule: tree.Rule, prefix: Prefix, conditions: tuple[Condition, ...], scope: Scope) -> Rule | None:

@@ -22,7 +22,7 @@ MOST_AXES = 64
 MOST_ENTRIES = 256
 """The most entries in one layout: no array has as many dims."""
 
-_MOST_EXPANDED = 1_000_000
+_MOST_EXPANDED = 500_000
 """The most axes that one file's `let`s may be expanded to, all uses together."""
 
 

@@ -103,8 +103,8 @@ def read(path: Path) -> bytes | str:
         if (size := path.stat().st_size) > _LARGEST_FILE:
             return f"it has {size:,} bytes, and a spec at most {_LARGEST_FILE:,}"
         return path.read_bytes()
-    except (OSError, ValueError) as problem:
-        return getattr(problem, "strerror", None) or "its name cannot be one"
+    except OSError as problem:
+        return problem.strerror or str(problem)
 
 
 def _within(path: Path, folder: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sharddsl.spec.report import nearest
+from sharddsl.spec.report import nearest, suggestion
 
 TPU_DIMS = {"v4": 3, "v5e": 2, "v5p": 3, "v6e": 2, "tpu7x": 3}
 """TPU generations, with how many dims a topology of each has."""
@@ -15,7 +15,7 @@ _TARGET = re.compile(r"(?:(?P<slices>\d+)\*)?(?P<name>[A-Za-z0-9]+):(?P<sizes>\d
 _FORMS = '`"cpu:8"`, `"cpu:2x4"` (hosts × devices), `"v5e:4x4"`, `"2*v5e:4x4"` (slices), `"h100:2x8"` (hosts × GPUs)'
 
 
-def problem_of(target: str) -> tuple[str, str] | None:
+def problem_of(target: str) -> tuple[str, str | None] | None:
     """What is wrong with a target, and what would work; None where it is well formed."""
     match = _TARGET.fullmatch(target)
     if match is None:
@@ -34,8 +34,7 @@ def problem_of(target: str) -> tuple[str, str] | None:
     if name in GPUS:
         return _shape_problem(target, len(sizes), (2,), f"`{name}:HxN` is H hosts of N GPUs, `{name}:1x8` one host")
     known = ["cpu", *TPU_DIMS, *GPUS]
-    near = nearest(name, known)
-    return f"unknown target `{name}`", f"did you mean `{near[0]}`?" if near else "known: " + ", ".join(known)
+    return f"unknown target `{name}`", suggestion(nearest(name, known), known)
 
 
 def _shape_problem(target: str, dims: int, allowed: tuple[int, ...], form: str) -> tuple[str, str] | None:
