@@ -22,14 +22,16 @@ def huggingface_tokenizer(folder: Path) -> BpeTokenizer:
         raise UsageError(
             f"{folder} holds no tokenizer.json\n  remedy: put the checkpoint's tokenizer.json beside its weights"
         )
-    state = read_json(file)
-    kind = (state.get("model") or {}).get("type")
-    if kind != "BPE":
-        raise UsageError(f"{file}: the tokenizer is of kind {kind!r}; only 'BPE' is supported")
     try:
-        library = tokenizers.Tokenizer.from_str(json.dumps(state))
+        library = tokenizers.Tokenizer.from_str(json.dumps(read_json(file)))
+    except UsageError:
+        raise
     except Exception as error:  # the library raises nothing narrower
         raise UsageError(f"{file} is not a tokenizer that the tokenizers library can read: {error}") from error
+    state = json.loads(library.to_str())  # as the library understood it, so in the form that it documents
+    kind = state["model"]["type"]
+    if kind != "BPE":
+        raise UsageError(f"{file}: the tokenizer is of kind {kind!r}; only 'BPE' is supported")
     library.no_truncation()
     library.no_padding()
     config = _optional(folder / "tokenizer_config.json")
@@ -38,7 +40,7 @@ def huggingface_tokenizer(folder: Path) -> BpeTokenizer:
     spelled = byte_level_piece if "ByteLevel" in components else sentencepiece_piece
     if not components.keys() & {"ByteLevel", "ByteFallback", "Metaspace"}:
         raise UsageError(f"{file}: its decoder ({', '.join(components) or 'none'}) is not supported")
-    own = {token["content"] for token in state.get("added_tokens", []) if token["content"] not in control.ids}
+    own = {token["content"] for token in state["added_tokens"] if token["content"] not in control.ids}
     vocab = library.get_vocab(with_added_tokens=True)
     pieces = [b""] * (max(vocab.values(), default=-1) + 1)
     for token, number in vocab.items():
@@ -54,7 +56,14 @@ def _optional(path: Path) -> dict[str, Any]:
 def _control(
     folder: Path, library: tokenizers.Tokenizer, state: Mapping[str, Any], config: Mapping[str, Any]
 ) -> ControlTokens:
-    ids = {token["content"]: int(token["id"]) for token in state.get("added_tokens", []) if token.get("special")}
+    special = [token for token in state["added_tokens"] if token["special"]]
+    for token in special:
+        if token["lstrip"] or token["rstrip"] or token["single_word"]:
+            raise UsageError(
+                f"{folder / 'tokenizer.json'}: control token {token['content']!r} depends on what stands around it, "
+                "which is not supported"
+            )
+    ids = {str(token["content"]): int(token["id"]) for token in special}
     begin, end = _token(config.get("bos_token")), _token(config.get("eos_token"))
     for token in (begin, end):
         if token is not None and token not in ids:
@@ -68,7 +77,7 @@ def _control(
     stop = {ids[token] for token in ids if token in END_OF_TURN or token == end}
     for file in ("generation_config.json", "config.json"):
         stated = _optional(folder / file).get("eos_token_id")
-        stop |= set(stated if isinstance(stated, list) else [] if stated is None else [stated])
+        stop |= {int(i) for i in (stated if isinstance(stated, list) else [stated]) if isinstance(i, int)}
     return ControlTokens(ids, begin, end, bool(begins), frozenset(stop))
 
 
@@ -88,7 +97,8 @@ def _template(folder: Path, config: Mapping[str, Any]) -> str | None:
             raise UsageError(f"{file} cannot be read: {error}") from error
     stated = config.get("chat_template")
     if isinstance(stated, list):
-        stated = next((one["template"] for one in stated if one.get("name") == "default"), None)
+        named = {one.get("name"): one.get("template") for one in stated if isinstance(one, dict)}
+        stated = named.get("default")
     return stated if isinstance(stated, str) else None
 
 

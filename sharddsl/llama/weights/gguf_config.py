@@ -104,8 +104,8 @@ def _rope_scaling(store: TensorStore, theta: float, head_dim: int) -> RopeScalin
     the largest one is `factor`, and the others must follow from Meta's own bounds 1 and 4 and some original length."""
     if ROPE_FACTORS not in store.shapes:
         return None
-    stated = np.asarray(store.read(ROPE_FACTORS, slice(0, store.shapes[ROPE_FACTORS][0]), None), np.float64)
-    if stated.shape == (head_dim // 2,):
+    if store.shapes[ROPE_FACTORS] == (head_dim // 2,):
+        stated = np.asarray(store.read(ROPE_FACTORS, slice(0, head_dim // 2), None), np.float64)
         for original in (8192, 4096, 2048, 16384, 32768):
             scaling = RopeScaling(factor=round(float(stated.max()), 3), original_seq=original)
             if np.allclose(stated, _factors(scaling, theta, head_dim), rtol=1e-3):

@@ -36,15 +36,16 @@ class GgufStore:
     def read(self, name: str, rows: slice, columns: slice | None) -> Array:
         """Rows (and columns) of one tensor as float32, or as float16 where the file has that."""
         info = self._infos[name]
+        if columns is None:  # a vector is a matrix of one row
+            return self._matrix(info, slice(0, 1), rows)[0]
+        return self._matrix(info, rows, columns)
+
+    def _matrix(self, info: TensorInfo, rows: slice, columns: slice) -> Array:
         kind = gguf.GGMLQuantizationType(info.type)
-        width = 1 if columns is None else info.shape[-1]
-        wanted = slice(0, 1) if columns is None else columns
-        if kind in _PLAIN:
-            stored = self._data[info.offset : info.offset + _bytes(info)].view(_PLAIN[kind])
-            part = stored.reshape(-1, width)[rows, wanted]
-        else:
-            part = self._dequantized(info, kind, rows, wanted)
-        return part[:, 0] if columns is None else part
+        if kind not in _PLAIN:
+            return self._dequantized(info, kind, rows, columns)
+        stored: Array = self._data[info.offset : info.offset + _bytes(info)].view(_PLAIN[kind])
+        return stored.reshape(-1, info.shape[-1])[rows, columns]
 
     def _dequantized(self, info: TensorInfo, kind: gguf.GGMLQuantizationType, rows: slice, columns: slice) -> Array:
         """Whole blocks that cover the columns are dequantized, and what is beside them is cut off."""

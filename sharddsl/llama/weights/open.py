@@ -38,6 +38,13 @@ def open_weights(path: Path | str) -> WeightSource:
     Reads headers only. UsageError, naming the file and where it can the tensor, for anything that is not whole.
     """
     path = Path(path).expanduser()
+    try:
+        return _open(path)
+    except OSError as error:
+        raise UsageError(f"weights {path} cannot be read: {error.strerror or error}") from error
+
+
+def _open(path: Path) -> WeightSource:
     if path.is_dir():
         return _folder(path)
     if path.name.endswith(".index.json"):

@@ -46,7 +46,13 @@ class WeightSource:
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer that comes with the weights. UsageError if none does, or one that is not supported."""
-        return self.make_tokenizer()
+        tokenizer = self.make_tokenizer()
+        if tokenizer.vocab > (known := self.config().vocab):
+            raise UsageError(
+                f"weights {self.path}: the tokenizer has {tokenizer.vocab} tokens, but the model knows only {known}\n"
+                "  remedy: use the tokenizer that the weights were published with"
+            )
+        return tokenizer
 
     def check(self, config: LlamaConfig) -> None:
         """UsageError unless the weights are those of `config`: the same hyperparameters, and every tensor present, in

@@ -39,7 +39,7 @@ def file_size(path: Path) -> int:
     """A file's size in bytes; UsageError if it is not there or not a file."""
     try:
         if not path.is_file():
-            what = "is a folder" if path.is_dir() else "does not exist"
+            what = "is not a file" if path.exists() else "does not exist"
             raise UsageError(f"weights file {path} {what}\n  remedy: give the path of a .gguf or .safetensors file")
         return path.stat().st_size
     except OSError as error:

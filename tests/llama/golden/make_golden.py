@@ -2,13 +2,15 @@
 
     python -m tests.llama.golden.make_golden path/to/SmolLM2-135M-Instruct.Q4_1.gguf
 
-Needs torch, transformers, accelerate, gguf, safetensors and regex, none of which the tests need. Writes
+Needs torch, transformers, accelerate, gguf, safetensors, sentencepiece and regex, none of which the tests need. Writes
 
 - `smollm2_135m.npz`: logits and greedy continuations of SmolLM2-135M-Instruct, dequantized and run in float32;
 - `smollm2_tokens.json`: token ids of awkward texts under that model's tokenizer;
 - `tiny/`: a random two-shard bfloat16 checkpoint in the Hugging Face layout (untied head, grouped queries, llama3
   rotary scaling, a head_dim that is not embed/heads) with a tokenizer trained on the spot;
-- `tiny.npz`: its logits.
+- `tiny.npz`: its logits;
+- `sentencepiece.json`: a small SentencePiece BPE vocabulary as a GGUF file holds one, and what SentencePiece makes of
+  the awkward texts with it.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 import itertools
 import json
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,7 @@ from typing import Any
 import gguf
 import numpy as np
 import regex
+import sentencepiece
 import tokenizers
 import torch
 import transformers
@@ -242,7 +246,42 @@ def make_tiny() -> None:
     )
 
 
+def make_sentencepiece() -> None:
+    """Trained as Llama 1 and 2's was: byte fallback, digits apart, spaces kept, a space put before the text."""
+    with tempfile.TemporaryDirectory() as scratch:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter([*LONG.splitlines(), *TRICKY, *CHATS]),
+            model_prefix=f"{scratch}/m",
+            model_type="bpe",
+            vocab_size=560,
+            character_coverage=0.98,
+            byte_fallback=True,
+            split_digits=True,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            allow_whitespace_only_pieces=True,
+            num_threads=1,
+            minloglevel=2,
+        )
+        processor = sentencepiece.SentencePieceProcessor(model_file=f"{scratch}/m.model")
+    numbers = range(processor.get_piece_size())
+    kinds = [
+        2 if processor.is_unknown(i) else 3 if processor.is_control(i) else 6 if processor.is_byte(i) else 1
+        for i in numbers
+    ]
+    golden = {
+        "made_by": f"sentencepiece {sentencepiece.__version__}",
+        "tokens": [processor.id_to_piece(i) for i in numbers],
+        "scores": [processor.get_score(i) for i in numbers],
+        "types": kinds,
+        "ids": [processor.encode(text) for text in [LONG, *TRICKY]],
+    }
+    lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in golden.items())
+    (HERE / "sentencepiece.json").write_text(f"{{{lines}}}\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
     transformers.utils.logging.disable_progress_bar()
+    make_sentencepiece()
     make_tiny()
     make_smollm2(Path(sys.argv[1]))
