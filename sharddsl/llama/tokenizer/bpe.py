@@ -12,7 +12,7 @@ import tokenizers
 
 from sharddsl.findings import UsageError
 from sharddsl.llama.tokenizer.chat import render_chat
-from sharddsl.llama.tokenizer.model import Message, TextStream, decode_all
+from sharddsl.llama.tokenizer.model import Message, TextStream, decode_all, utf8
 
 _UNKNOWN_ID = "\ufffd".encode()
 
@@ -105,8 +105,8 @@ class BpeTokenizer:
         return self._pieces[token] if 0 <= token < len(self._pieces) else _UNKNOWN_ID
 
     def _plain(self, text: str, library: tokenizers.Tokenizer) -> list[int]:
-        # a lone surrogate (undecodable bytes of a command line) is no character that the library can take
-        return list(library.encode(text.encode("utf-8", "replace").decode(), add_special_tokens=False).ids)
+        utf8(text)  # the library's own error for what is not Unicode says nothing of the text
+        return list(library.encode(text, add_special_tokens=False).ids)
 
     def _with_control(self, text: str, originals: Mapping[str, str]) -> list[int]:
         """Ids of a text with control tokens. What stands between them is encoded by itself, with masks taken off."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sharddsl.findings import UsageError
-from sharddsl.llama.tokenizer.model import Message, TextStream, decode_all
+from sharddsl.llama.tokenizer.model import Message, TextStream, decode_all, utf8
 
 
 class ByteTokenizer:
@@ -25,7 +25,7 @@ class ByteTokenizer:
     def encode(self, text: str, special: bool = False) -> list[int]:
         """The text's UTF-8 bytes. `special` changes nothing: there are no control tokens."""
         del special
-        return list(text.encode("utf-8", "surrogatepass"))
+        return list(utf8(text))
 
     def prompt(self, text: str) -> list[int]:
         """The same as `encode`."""

@@ -6,6 +6,8 @@ import codecs
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from sharddsl.findings import UsageError
+
 Message = Mapping[str, str]
 """One turn of a chat: `role` (system, user, assistant) and `content`."""
 
@@ -60,6 +62,17 @@ class TextStream:
     def finish(self) -> str:
         """What is left: U+FFFD for a character that never became whole, else nothing."""
         return self._decoder.decode(b"", final=True)
+
+
+def utf8(text: str) -> bytes:
+    """The text's bytes. UsageError for a lone surrogate, which is what Python makes of input that is not UTF-8."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"the text is not valid Unicode: character {error.start + 1} is a lone surrogate\n"
+            "  remedy: give the text in UTF-8"
+        ) from error
 
 
 def decode_all(stream: TextStream, ids: Sequence[int]) -> str:

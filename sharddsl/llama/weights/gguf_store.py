@@ -37,7 +37,7 @@ class GgufStore:
         """Rows (and columns) of one tensor as float32, or as float16 where the file has that."""
         info = self._infos[name]
         if columns is None:  # a vector is a matrix of one row
-            return self._matrix(info, slice(0, 1), rows)[0]
+            return self._matrix(info, slice(0, 1), rows).reshape(-1)
         return self._matrix(info, rows, columns)
 
     def _matrix(self, info: TensorInfo, rows: slice, columns: slice) -> Array:
@@ -45,7 +45,8 @@ class GgufStore:
         if kind not in _PLAIN:
             return self._dequantized(info, kind, rows, columns)
         stored: Array = self._data[info.offset : info.offset + _bytes(info)].view(_PLAIN[kind])
-        return stored.reshape(-1, info.shape[-1])[rows, columns]
+        part: Array = stored.reshape(-1, info.shape[-1])[rows, columns]
+        return part
 
     def _dequantized(self, info: TensorInfo, kind: gguf.GGMLQuantizationType, rows: slice, columns: slice) -> Array:
         """Whole blocks that cover the columns are dequantized, and what is beside them is cut off."""
