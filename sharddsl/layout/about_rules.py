@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import islice
 
 from sharddsl.findings import Edit, Finding, Location, Span
 from sharddsl.layout.decide import Decision
-from sharddsl.layout.matching import Matcher
+from sharddsl.layout.matching import Matcher, Matches
 from sharddsl.layout.naming import names_of, note_of, sized_dims
 from sharddsl.layout.resolution import Resolution
 from sharddsl.layout.words import did_you_mean, listed, nearest
@@ -18,7 +20,10 @@ HEAD = Path(("lm_head", "w"))
 """The weight that a model with a tied head does without."""
 
 _NEAR_FOR = 50
-"""The nearest paths are looked for this many times at most: with more dead rules than that, the names are not it."""
+_MOST_TAILS = 500
+"""The nearest paths are sought among so many, and for so many dead rules: with more, a name is not what is wrong."""
+
+_NUMBER = re.compile(r"\d+")
 
 
 def findings(resolution: Resolution) -> tuple[Finding, ...]:
@@ -52,12 +57,14 @@ def dead_patterns(resolution: Resolution, spared: frozenset[int]) -> Iterator[Fi
         if index not in alive and alternative.rule in resolution.matched
     ]
     suggestions = 0
+    tails = cache(lambda namespace, length: _tails(resolution, namespace, length))
     for number, text, pattern in sorted(dead, key=lambda item: item[0]):
         rule = resolution.rules[number]
         if resolution.inventory.tied and _names_head(pattern):
             yield _tied_head(rule, resolution)
             continue
-        near = _nearest_paths(pattern, resolution) if suggestions < _NEAR_FOR else []
+        length = max(1, len(pattern.segments))
+        near = _nearest_paths(pattern, tails(pattern.namespace, length)) if suggestions < _NEAR_FOR else []
         suggestions += 1
         yield _dead(rule, text, pattern, near)
 
@@ -80,26 +87,28 @@ def _dead(rule: Rule, text: str | None, pattern: Pattern, near: Sequence[str]) -
     )
 
 
-def _nearest_paths(pattern: Pattern, resolution: Resolution) -> list[str]:
-    """Paths that look like the pattern, in as many segments as it has."""
-    length = max(1, len(pattern.segments))
-    tails: dict[str, None] = {}
-    seen: set[tuple[str, ...]] = set()
-    for tensor in resolution.inventory.of(pattern.namespace):
-        tail = tensor.path.segments[-length:]
-        if tail not in seen:
-            seen.add(tail)
-            tails[".".join(tail)] = None
-            if len(tails) >= 2000:
-                break
+def _nearest_paths(pattern: Pattern, tails: Sequence[str]) -> list[str]:
+    """Of the ends of paths, those that look like the pattern, or at least end like it."""
     wanted = ".".join(segment.text for segment in pattern.segments)
     near = nearest(wanted, tails)
-    if not near:
-        last = pattern.segments[-1].text if pattern.segments else ""
+    if not near and pattern.segments:
         ends = {tail.rsplit(".", 1)[-1]: tail for tail in tails}
-        near = [ends[end] for end in nearest(last, ends)]
+        near = [ends[end] for end in nearest(pattern.segments[-1].text, ends)]
     prefix = "" if pattern.namespace == "param" else f"{pattern.namespace}."
     return [prefix + path for path in near]
+
+
+def _tails(resolution: Resolution, namespace: Namespace, length: int) -> list[str]:
+    """The ends of paths, `length` segments long; of those that differ in a number only, the first."""
+    found: dict[tuple[str, ...], str] = {}
+    plain: dict[str, str] = {}
+    for tensor in resolution.inventory.of(namespace):
+        tail = tensor.path.segments[-length:]
+        for segment in tail:
+            if segment not in plain:
+                plain[segment] = _NUMBER.sub("0", segment)
+        found.setdefault(tuple(plain[segment] for segment in tail), ".".join(tail))
+    return list(found.values())[:_MOST_TAILS]
 
 
 def _names_head(pattern: Pattern) -> bool:
@@ -274,15 +283,20 @@ def layers_out_of_reach(resolution: Resolution) -> Iterator[tuple[int, Finding]]
     if not subscripted:
         return
     matcher = Matcher([_without_subscripts(rule.pattern) for _, rule in subscripted])
-    layers: dict[int, int] = {}  # rule -> layers that there are
-    stacked: dict[int, Tensor] = {}
+    counts: dict[Matches, int] = {}  # layers that there are, for what matches them
+    stacks: dict[Matches, Tensor] = {}
     for tensor in resolution.inventory:
-        for found in matcher.match(tensor.namespace, tensor.path).rules:
+        matches = matcher.match(tensor.namespace, tensor.path)
+        if LAYERS in tensor.dims:
+            stacks.setdefault(matches, tensor)
+        elif tensor.path.layer is not None:
+            counts[matches] = max(counts.get(matches, 0), tensor.path.layer + 1)
+    stacked = {subscripted[found][0]: tensor for matches, tensor in stacks.items() for found in matches.rules}
+    layers: dict[int, int] = {}
+    for matches, count in counts.items():
+        for found in matches.rules:
             number = subscripted[found][0]
-            if LAYERS in tensor.dims:
-                stacked.setdefault(number, tensor)
-            elif tensor.path.layer is not None:
-                layers[number] = max(layers.get(number, 0), tensor.path.layer + 1)
+            layers[number] = max(layers.get(number, 0), count)
     for number, rule in subscripted:
         if number in stacked and number not in resolution.matched:
             yield number, _stacked(rule, stacked[number])

@@ -33,8 +33,20 @@ def groups(text: str) -> list[tuple[int, int, list[str]]]:
 
 
 @dataclass
+class _Position:
+    """A place in the globs, those with a common beginning together: by which character one goes on, the position over
+    any character (`*`), those reached without one (alternatives), and the globs that end here."""
+
+    step: dict[str, int] = field(default_factory=dict)
+    star: int | None = None
+    loops: bool = False
+    free: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+
+
+@dataclass
 class _State:
-    """A deterministic state: the automaton's positions it stands for, and the globs that end here."""
+    """A deterministic state: the positions it stands for, and the globs that end here."""
 
     positions: frozenset[int]
     ended: frozenset[int]
@@ -45,12 +57,11 @@ class GlobSet:
     """`GlobSet(["w_*", "{q,k}"]).match("w_in")` is {0}: the numbers of the globs that match the whole text."""
 
     def __init__(self, globs: Iterable[str]) -> None:
-        self._step: list[tuple[str | None, int]] = []  # per position: the character taken (None: any) and what follows
-        self._free: list[tuple[int, ...]] = []  # per position: where one may go without taking a character
-        self._ends: dict[int, int] = {}
-        starts = [self._compile(number, glob) for number, glob in enumerate(globs)]
+        self._positions = [_Position()]
+        for number, glob in enumerate(globs):
+            self._compile(number, glob)
         self._states: dict[frozenset[int], _State] = {}
-        self._start = self._state(starts)
+        self._start = self._state({0})
         self._known: dict[str, frozenset[int]] = {}
 
     def match(self, text: str) -> frozenset[int]:
@@ -66,60 +77,57 @@ class GlobSet:
     # ------------------------------------------------------------------------------------------ deterministic states
 
     def _follow(self, state: _State, character: str) -> _State:
-        taken = []
-        for position in state.positions:
-            wanted, then = self._step[position]
-            if then >= 0 and (wanted is None or wanted == character):
-                taken.append(then)
-        following = state.after[character] = self._state(taken)
-        return following
-
-    def _state(self, positions: Iterable[int]) -> _State:
         reached: set[int] = set()
-        waiting = list(positions)
+        for number in state.positions:
+            position = self._positions[number]
+            if position.loops:
+                reached.add(number)
+            following = position.step.get(character)
+            if following is not None:
+                reached.add(following)
+        state.after[character] = self._state(reached)
+        return state.after[character]
+
+    def _state(self, reached: set[int]) -> _State:
+        waiting = list(reached)
         while waiting:
-            position = waiting.pop()
-            if position not in reached:
-                reached.add(position)
-                waiting += self._free[position]
+            position = self._positions[waiting.pop()]
+            onward = position.free if position.star is None else [position.star, *position.free]
+            waiting += [number for number in onward if number not in reached]
+            reached.update(onward)
         key = frozenset(reached)
         if key not in self._states:
-            self._states[key] = _State(key, frozenset(self._ends[p] for p in key if p in self._ends))
+            self._states[key] = _State(key, frozenset(end for number in key for end in self._positions[number].ends))
         return self._states[key]
 
     # ---------------------------------------------------------------------------------------------------- compilation
 
-    def _position(self) -> int:
-        self._step.append((None, -1))
-        self._free.append(())
-        return len(self._step) - 1
-
-    def _compile(self, number: int, glob: str) -> int:
-        """Add one glob; its first position."""
-        first = at = self._position()
-        cursor = 0
+    def _compile(self, number: int, glob: str) -> None:
+        at = cursor = 0
         for start, end, alternatives in groups(glob):
             at = self._chain(glob[cursor:start], at)
-            joined = self._position()
+            joined = self._new()
             for alternative in alternatives:
-                begin = self._position()
-                self._free[at] += (begin,)
-                self._free[self._chain(alternative, begin)] += (joined,)
+                begin = self._new()
+                self._positions[at].free.append(begin)
+                self._positions[self._chain(alternative, begin)].free.append(joined)
             at, cursor = joined, end
-        self._ends[self._chain(glob[cursor:], at)] = number
-        return first
+        self._positions[self._chain(glob[cursor:], at)].ends.append(number)
 
     def _chain(self, text: str, at: int) -> int:
-        """Positions for text without groups, from `at` on; the last of them."""
+        """The position after text without groups, from `at` on."""
         for character in text:
-            following = self._position()
+            position = self._positions[at]
             if character == "*":
-                self._free[at] += (following,)
-                self._step[following] = (None, following)
-                onward = self._position()
-                self._free[following] += (onward,)
-                following = onward
+                if position.star is None:
+                    position.star = self._new(loops=True)
+                at = position.star
             else:
-                self._step[at] = (character, following)
-            at = following
+                if character not in position.step:
+                    position.step[character] = self._new()
+                at = position.step[character]
         return at
+
+    def _new(self, loops: bool = False) -> int:
+        self._positions.append(_Position(loops=loops))
+        return len(self._positions) - 1
