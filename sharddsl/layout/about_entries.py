@@ -16,7 +16,7 @@ from sharddsl.layout.naming import names_of, note_of
 from sharddsl.layout.problems import AxisTwice, Dropped, NoBase, TooManyEntries, UnknownAxis
 from sharddsl.layout.resolution import Resolution
 from sharddsl.layout.words import did_you_mean, listed, nearest
-from sharddsl.spec.model import Named
+from sharddsl.spec.model import Fill, Named, Positional
 from sharddsl.tensors.model import LAYERS, Tensor
 
 P = TypeVar("P", TooManyEntries, NoBase, UnknownAxis, AxisTwice, Dropped)
@@ -37,6 +37,7 @@ def findings(resolution: Resolution) -> tuple[Finding, ...]:
         *unknown_axes(resolution),
         *axes_twice(resolution),
         *too_many_entries(resolution),
+        *entries_for_scalars(resolution),
         *no_base(resolution),
         *about_sizes.findings(resolution),
         *dropped(resolution),
@@ -144,6 +145,28 @@ def too_many_entries(resolution: Resolution) -> Iterator[Finding]:
             count=len(cause.tensors),
             note=note_of(cause.tensors),
         )
+
+
+def entries_for_scalars(resolution: Resolution) -> Iterator[Finding]:
+    """SHD301: a layout with entries whose rule matches scalars alone. A rule that matches others too just does not
+    reach the scalars."""
+    for number, rule in enumerate(resolution.rules):
+        decisions = resolution.matched.get(number, ())
+        if not isinstance(rule.layout, Positional) or not decisions or any(d.example.dims for d in decisions):
+            continue
+        entries = [entry for entry in rule.layout.entries if not isinstance(entry, Fill)]
+        if entries:
+            tensors = [tensor for decision in decisions for tensor in resolution.tensors_of(decision)]
+            yield Finding(
+                "SHD301",
+                "error",
+                f"{len(entries)} entr{'y' if len(entries) == 1 else 'ies'} for {listed(names_of(tensors), 3)}, "
+                f"which {'is a scalar' if len(tensors) == 1 else 'are scalars'}",
+                rule.layout_at,
+                help="a scalar has no dims to split: leave the rule out, or write `replicated`",
+                tensor=tensors[0].name,
+                count=len(tensors),
+            )
 
 
 def no_base(resolution: Resolution) -> Iterator[Finding]:

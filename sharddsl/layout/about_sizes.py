@@ -12,6 +12,7 @@ from math import gcd, lcm, prod
 
 from sharddsl.findings import Edit, Finding, Location, Severity
 from sharddsl.layout.assign import HEAD_DIMS, units_of
+from sharddsl.layout.decide import Decision
 from sharddsl.layout.model import OPEN
 from sharddsl.layout.naming import names_of, note_of
 from sharddsl.layout.problems import Dropped, NotDivisible
@@ -26,7 +27,7 @@ BATCH, SEQ = "batch", "seq"
 
 @dataclass(frozen=True)
 class Uneven:
-    """One size that some axes do not divide, and everything that shows it; params first."""
+    """One size that some axes do not divide, and everything that shows it; activations last."""
 
     dim: str
     units: int
@@ -61,7 +62,7 @@ def findings(resolution: Resolution) -> tuple[Finding, ...]:
 
 def _uneven(resolution: Resolution) -> Iterator[Uneven]:
     found: dict[tuple[str, int, bool, tuple[str, ...]], list[tuple[NotDivisible, tuple[Tensor, ...]]]] = {}
-    for decision in sorted(resolution.decided, key=lambda d: NAMESPACES.index(d.example.namespace)):
+    for decision in sorted(resolution.decided, key=_weight):
         for problem in decision.problems:
             if isinstance(problem, NotDivisible):
                 dim = decision.example.dims[problem.dim]
@@ -69,6 +70,12 @@ def _uneven(resolution: Resolution) -> Iterator[Uneven]:
                 found.setdefault(key, []).append((problem, resolution.tensors_of(decision)))
     for (dim, units, heads, axes), shown in found.items():
         yield Uneven(dim, units, heads, axes, shown[0][0].ways, tuple(shown))
+
+
+def _weight(decision: Decision) -> tuple[bool, int]:
+    """Activations last: they are padded where everything else is refused."""
+    namespace = decision.example.namespace
+    return namespace == "act", NAMESPACES.index(namespace)
 
 
 def _one(item: Uneven, resolution: Resolution) -> Finding:
@@ -98,7 +105,7 @@ def _finding(item: Uneven, code: str, severity: Severity, message: str, help_: s
         dim=item.dim,
         count=len(item.tensors),
         note=note_of(same),
-        related=tuple((place, f"the same for {listed(names_of(ts), 4)}") for place, ts in related.items()),
+        related=tuple((place, f"the same for {listed(names_of(ts), 4)}") for place, ts in sorted(related.items())),
         fix=_optional_axis(item) if code == "SHD303" else (),
     )
 

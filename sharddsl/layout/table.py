@@ -49,7 +49,7 @@ def to_text(layout: Layout, width: int = 100) -> str:
         lines if _fits(lines, width) else _group(kinds, below) for (_, kinds), lines in zip(groups, bodies, strict=True)
     ]
     summed = totals(layout)
-    text = [_title(layout), _sizes(layout)]
+    text = [_title(layout), *_sizes(layout)]
     for (namespace, _), lines in zip(groups, bodies, strict=True):
         text += ["", _heading(namespace, summed[namespace], layout), *lines]
     return "\n".join(line.rstrip() for line in (*text, *_footer(layout, style.files))) + "\n"
@@ -79,13 +79,14 @@ def _title(layout: Layout) -> str:
     return f"{layout.inventory.kind}, {layout.inventory.mode}, on {on}"
 
 
-def _sizes(layout: Layout) -> str:
+def _sizes(layout: Layout) -> Iterator[str]:
     shown = [
         f"{name} {'not known' if size is None else size}"
         for name, size in layout.inventory.sizes.items()
-        if name in {"layers", "batch", "seq"}
+        if name in {LAYERS, "batch", "seq"}
     ]
-    return ", ".join(shown)
+    if shown:
+        yield ", ".join(shown)
 
 
 def _heading(namespace: Namespace, total: Total, layout: Layout) -> str:

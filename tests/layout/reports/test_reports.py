@@ -1,0 +1,79 @@
+"""Configurations that failed people come out right here: the finding, its place in the model, and its advice."""
+
+from __future__ import annotations
+
+import pytest
+
+from sharddsl import spec
+from tests.layout.cases import resolved, sized, tensors
+from tests.layout.reports.cases import CASES, Case
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_report(case: Case) -> None:
+    held = tensors(*case.tensors, dtype=case.dtype, **{k: v for k, v in case.about.items() if k != "sizes"})
+    if sizes := case.about.get("sizes"):
+        held = type(held)(held.kind, held.tensors, dict(held.sizes) | sizes, held.tied, held.mode)
+    layout = resolved(case.text, held, devices=case.devices, hosts=case.hosts, rules=case.rules)
+
+    unmatched = [f for f in layout.findings if f.code != "SHD207"]
+    for expected in case.expect:
+        found = [f for f in unmatched if (f.code, f.tensor) == (expected.code, expected.tensor)]
+        assert len(found) == 1, (expected, layout.findings)
+        (finding,) = found
+        unmatched.remove(finding)
+        assert (finding.severity, finding.dim) == (expected.severity, expected.dim)
+        for part in expected.says:
+            assert part in finding.message
+        for part in expected.helps:
+            assert part in (finding.help or "")
+    assert unmatched == []
+    for name, axes in case.axes.items():
+        assert layout[name].axes == axes
+
+
+def test_an_override_is_blamed_and_not_the_file() -> None:
+    (case,) = (c for c in CASES if c.rules)
+    layout = resolved(case.text, tensors(*case.tensors), rules=case.rules)
+    (finding,) = (f for f in layout.findings if f.code == "SHD102")
+    assert finding.where is not None
+    assert finding.where.source == "--rule 1"
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_22_a_mesh_of_eight_on_a_small_machine(devices: int) -> None:
+    refused, (finding,) = sized("[data=1, model=8]", devices)
+    assert refused is None
+    assert (finding.code, finding.severity) == ("SHD103", "error")
+    verb = "is" if devices == 1 else "are"
+    assert finding.message == f"the mesh takes 8 devices (data=1 * model=8), and there {verb} {devices}"
+    assert finding.help is not None
+    assert f"[data=1, model={devices}]" in finding.help
+    assert "run on 8 devices" in finding.help
+
+
+def test_22_idle_devices_are_no_accident() -> None:
+    refused, (finding,) = sized("[data=1, model=8]", 16)
+    assert refused is None
+    assert "8 would be idle" in finding.message
+    assert sized("[data=4, model=8]", 16)[0] is None
+
+
+def test_24_two_inferred_axes() -> None:
+    loaded = spec.parse("mesh: [dp=-1, mp=-1]\n")
+    assert [f.code for f in loaded.findings] == ["SHD104"]
+
+
+def test_26_an_axis_smaller_than_the_slices_that_it_crosses() -> None:
+    refused, (finding,) = sized("[data=-1 @dcn(4), fsdp=32, model=1]", 32)
+    assert refused is None
+    assert (finding.code, finding.severity) == ("SHD107", "error")
+    assert finding.message.startswith("@dcn(4) does not divide data=1")
+    assert finding.help is not None
+    assert "fsdp=32 @dcn(4)" in finding.help
+    assert sized("[data=1, fsdp=32 @dcn(4), model=1]", 32)[1] == ()
+
+
+def test_50_a_file_has_one_mesh() -> None:
+    loaded = spec.parse("mesh: [x=2, y=2]\nmesh: [x=4]\narr: [x]\n")
+    assert "SHD003" in [f.code for f in loaded.findings]

@@ -1,0 +1,313 @@
+"""Findings about rules and entries: what, where, and what would work."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.layout.cases import codes, only, place, resolved, tensors, tiny
+
+W = "mlp.w: embed 16, ffn 32"
+MESH = "mesh: [dp=2, fsdp=2, mp=4]\n"
+
+
+# ---------------------------------------------------------------------------------------------------------- the mesh
+
+
+def test_an_unknown_axis_is_one_finding_for_all_its_uses() -> None:
+    layout = resolved(MESH + "*: [fsdpp, mp]\nu: [fsdpp]", tensors(W, "u: x 8", "v: x 8, y 8"))
+    finding = only(layout, "SHD101")
+    assert finding.message == "axis fsdpp is not in the mesh [dp=2, fsdp=2, mp=4]"
+    assert (place(finding), finding.count) == ((2, 5), 3)
+    assert finding.help == "did you mean fsdp?"
+    assert [(edit.where.span.line, edit.text) for edit in finding.fix] == [(2, "fsdp"), (3, "fsdp")]
+    assert layout["mlp.w"].axes == ((), ("mp",))
+
+
+def test_an_axis_on_two_dims_names_both() -> None:
+    layout = resolved(MESH + "mlp.w: [mp, mp]", tensors(W))
+    finding = only(layout, "SHD102")
+    assert finding.message == "mp is on two dims of mlp.w: embed and ffn"
+    assert (place(finding), finding.dim) == ((2, 13), "ffn")
+    assert finding.help is not None
+    assert "`mp?`" in finding.help
+
+
+def test_an_axis_twice_in_one_tuple() -> None:
+    finding = only(resolved(MESH + "mlp.w: [(mp, dp, mp)]", tensors(W)), "SHD102")
+    assert finding.message == "mp stands twice on embed of mlp.w"
+
+
+def test_an_axis_of_size_one_twice_is_still_illegal() -> None:
+    layout = resolved("mesh: [sp=1]\nt: [sp, sp]", tensors("t: q 7, k 7"))
+    assert codes(layout) == [("SHD102", "error")]
+
+
+def test_an_inferred_axis_that_outgrew_the_kv_heads() -> None:
+    text = "mesh: [dp=1, mp=-1]\n*: {heads: mp, kv_heads: mp?}\nact.resid: [dp]"
+    layout = resolved(text, tiny(), devices=16)
+    finding = only(layout, "SHD108")
+    assert finding.severity == "warning"
+    assert finding.message == "mp=-1 became 16, more than the 8 kv_heads: it splits heads, and grew with the 16 devices"
+    assert finding.help is not None
+    assert "mp in {1, 2, 4, 8} (spec.mesh.mp=8)" in finding.help
+    assert codes(resolved(text, tiny(), devices=8)) == []
+    assert "SHD108" not in dict(codes(resolved(text.replace("-1", "16"), tiny())))
+
+
+def test_an_inferred_axis_yields_to_the_head_that_it_splits() -> None:
+    layout = resolved("mesh: [dp=1, mp=-1]\n*: {heads: mp, kv_heads: mp}\nact.resid: [dp]", tiny(), devices=16)
+    assert codes(layout) == [("SHD303", "error")]
+    help_ = layout.findings[0].help
+    assert help_ is not None
+    assert "mp was -1 and grew with the 16 devices" in help_
+
+
+# --------------------------------------------------------------------------------------------------- rules and tensors
+
+
+def test_a_rule_that_matches_nothing_names_the_nearest_paths() -> None:
+    layout = resolved(MESH + "*: replicated\nmlp.w_inn: [fsdp]\nbatch: [dp]", tiny())
+    finding = only(layout, "SHD201")
+    assert (finding.message, place(finding)) == ("`mlp.w_inn` matches no tensor", (3, 1))
+    assert finding.help is not None
+    assert finding.help.startswith("did you mean mlp.w_in")
+    assert finding.fix[0].text == "mlp.w_in"
+
+
+def test_each_dead_alternative_is_reported_by_itself() -> None:
+    layout = resolved(MESH + "*: replicated\nattn.{wq, wz, w_k}: [fsdp]\nbatch: [dp]", tiny())
+    dead = [f.message for f in layout.findings if f.code == "SHD201"]
+    assert dead == [
+        "`wz` in `attn.{wq, wz, w_k}` matches no tensor; the other alternatives do",
+        "`w_k` in `attn.{wq, wz, w_k}` matches no tensor; the other alternatives do",
+    ]
+
+
+def test_a_namespace_is_told() -> None:
+    finding = only(resolved(MESH + "*: replicated\nact: [dp]\nact.mlp.hiden: [dp]", tiny()), "SHD201")
+    assert finding.message == "`act.mlp.hiden` matches no tensor of act"
+    assert finding.help == "did you mean act.mlp.hidden?"
+
+
+def test_rules_that_the_inventory_says_nothing_about_are_not_judged() -> None:
+    layout = resolved(MESH + "*: replicated\nact: [dp]\ncache.k: [dp]", tensors(W))
+    assert layout.findings == ()
+    assert layout.unknown == ("rules for act (the inventory has none)", "rules for cache (the inventory has none)")
+
+
+def test_params_without_a_rule_are_one_finding_with_their_share() -> None:
+    held = tensors("a.w: x 300", "layers[0].b: x 50, y 1", "layers[1].b: x 50, y 1", "c: x 600")
+    layout = resolved("mesh: [fsdp=2]\nc: [fsdp]", held)
+    finding = only(layout, "SHD202")
+    assert finding.message == "a.w, layers[0:2].b have no rule: 40 % of the bytes of param"
+    assert (finding.severity, finding.count) == ("error", 3)
+    assert finding.help is not None
+    assert finding.help.splitlines()[1:] == ["a.w: [None]  # (x 300)", "b: [None, None]  # (x 50, y 1)"]
+    (edit,) = finding.fix
+    assert edit.text == "\na.w: [None]  # (x 300)\nb: [None, None]  # (x 50, y 1)\n"
+    assert (edit.where.span.line, edit.where.span.column) == (2, 10)
+
+
+def test_the_proposed_rules_make_the_finding_go_away() -> None:
+    text = "mesh: [fsdp=2]\nattn.*: [fsdp]\nact.resid: [fsdp]\n"
+    (edit,) = only(resolved(text, tiny(scan=False)), "SHD202").fix
+    assert codes(resolved(text + edit.text, tiny(scan=False))) == []
+
+
+def test_a_dim_that_no_matched_tensor_has() -> None:
+    layout = resolved(MESH + "*: {embed: fsdp, head: mp}\nbatch: [dp]", tiny())
+    finding = only(layout, "SHD204")
+    assert (finding.dim, place(finding)) == ("head", (2, 18))
+    assert finding.help == "did you mean heads or kv_heads or head_dim?"
+
+
+def test_a_dim_that_one_matched_tensor_has_is_enough() -> None:
+    assert codes(resolved(MESH + "*: {embed: fsdp, ffn: mp}", tensors(W, "norm: embed 16"))) == []
+
+
+def test_naming_the_stack_where_there_are_no_layers() -> None:
+    assert only(resolved(MESH + "norm: {layers: dp}", tensors("norm: embed 16")), "SHD204").dim == "layers"
+
+
+def test_a_layer_of_a_stacked_model() -> None:
+    finding = only(resolved(MESH + "*: replicated\nlayers[0:2].mlp.w_in: [fsdp]\nbatch: [dp]", tiny()), "SHD205")
+    assert finding.message == (
+        "`layers[0:2].mlp.w_in` names single layers of layers.mlp.w_in, whose layers share one array"
+    )
+    assert finding.help is not None
+    assert "run.scan=false" in finding.help
+
+
+def test_a_layer_that_is_not_there() -> None:
+    layout = resolved(MESH + "*: replicated\nlayers[2:6].mlp.w_in: [fsdp]\nbatch: [dp]", tiny(scan=False))
+    finding = only(layout, "SHD205")
+    assert finding.message == "`layers[2:6].mlp.w_in` asks for layers [2:6], and there are 4, 0 to 3"
+    assert codes(layout) == [("SHD205", "error")]
+
+
+def test_an_override_lists_what_it_replaces() -> None:
+    text = MESH + "*: replicated\nact: [dp]\nact.resid: [fsdp]\nbatch: [dp]"
+    layout = resolved(text, tiny(), rules=("act: [(dp, fsdp)]",))
+    finding = only(layout, "SHD207")
+    assert (finding.severity, finding.count) == ("info", 13)
+    assert finding.message == "`act` replaces `act`, `act.resid`"
+    assert [(where.span.line, what.split()[-1]) for where, what in finding.related][1] == (4, "act.resid")
+
+
+def test_a_dim_name_twice() -> None:
+    layout = resolved(MESH + "e: {vocab: None}", tensors("e: vocab 8, vocab 8"))
+    assert codes(layout) == [("SHD208", "warning")]
+    assert codes(resolved(MESH + "e: [mp, None]", tensors("e: vocab 8, vocab 8"))) == []
+
+
+def test_a_head_rule_on_a_tied_model() -> None:
+    held = tensors("embed.w: vocab 8, embed 4", tied=True)
+    text = MESH + "embed.w: [mp]\nlm_head.w: [None, mp]"
+    finding = only(resolved(text, held), "SHD310")
+    assert (finding.severity, place(finding)) == ("warning", (3, 1))
+    assert finding.message == ("`lm_head.w` is for a head of its own, and the head of these is tied to the embedding")
+    assert [edit.text for edit in finding.fix] == ["when not tied { ", " }"]
+    assert codes(resolved(MESH + "embed.w: [mp]\nwhen not tied { lm_head.w: [None, mp] }", held)) == []
+    assert codes(resolved(MESH + "{embed, lm_head}.w: [mp]", held)) == [("SHD310", "warning")]
+
+
+# -------------------------------------------------------------------------------------------------------------- ranks
+
+
+def test_more_entries_than_dims() -> None:
+    layout = resolved(MESH + "mlp.w: [dp, fsdp, mp]", tensors(W))
+    finding = only(layout, "SHD301")
+    assert finding.message == "3 entries for the 2 dims of mlp.w"
+    assert finding.note == "mlp.w: (embed 16, ffn 32)"
+    assert place(finding) == (2, 8)
+
+
+def test_an_entry_for_the_stack_of_layers_is_one_too_many() -> None:
+    held = tensors("layers.mlp.w: layers 4, embed 16, ffn 32")
+    finding = only(resolved(MESH + "mlp.w: [None, fsdp, mp]", held), "SHD301")
+    assert finding.help is not None
+    assert "speaks of one layer" in finding.help
+    assert "{.., layers: axis}" in finding.help
+
+
+def test_alike_layers_are_one_finding_with_a_count() -> None:
+    held = tensors(*(f"layers[{n}].w: x 7" for n in range(126)))
+    layout = resolved("mesh: [fsdp=2]\nw: [fsdp]", held)
+    finding = only(layout, "SHD302")
+    assert (finding.count, len(layout.findings)) == (126, 1)
+    assert finding.message == "x 7 of layers[0:126].w is not a multiple of fsdp=2 (remainder 1)"
+
+
+# ------------------------------------------------------------------------------------------------------ heads and sizes
+
+
+def test_splitting_heads_names_every_way_out() -> None:
+    text = "mesh: [dp=1, fsdp=1, mp=16]\n*: replicated\nattn.{wq, wk, wv}: [fsdp, mp]\nact.resid: [dp]"
+    finding = only(resolved(text, tiny()), "SHD303")
+    assert finding.message == "mp=16 is more than the 8 kv_heads of layers.attn.wk, layers.attn.wv"
+    assert (finding.severity, place(finding), finding.count) == ("error", (3, 27), 2)
+    assert finding.note == ("layers.attn.wk, layers.attn.wv: (embed 128, kv_heads 8, head_dim 8), 4 layers")
+    assert finding.help == (
+        "mp in {1, 2, 4, 8} divides both 16 heads and 8 kv_heads; or write `mp?` to replicate k and v over mp,\n"
+        "or give the other factor to fsdp: mesh: [dp=1, fsdp=2, mp=8]"
+    )
+    assert [edit.text for edit in finding.fix] == ["mp?"]
+
+
+def test_one_axis_against_one_head_count_is_one_finding() -> None:
+    text = "mesh: [mp=16]\n*: {kv_heads: mp}\nact: {kv_heads: mp}\ncache: {kv_heads: mp}\nbatch: replicated"
+    layout = resolved(text, tiny())
+    finding = only(layout, "SHD303")
+    assert finding.count == 6  # wk, wv, act.attn.k, act.attn.v, cache.k, cache.v
+    assert [where.span.line for where, _ in finding.related] == [3, 4]
+    assert codes(layout) == [("SHD303", "error")]
+
+
+def test_heads_that_do_not_divide() -> None:
+    held = tensors("wq: embed 576, heads 9, head_dim 64", "wk: embed 576, kv_heads 3, head_dim 64")
+    layout = resolved("mesh: [mp=2]\n*: {heads: mp, kv_heads: mp}", held)
+    messages = {f.message for f in layout.findings}
+    assert messages == {"mp=2 does not divide the 9 heads of wq", "mp=2 does not divide the 3 kv_heads of wk"}
+    assert all(f.help is not None and "mp in {1} divides" in f.help for f in layout.findings)
+
+
+def test_heads_of_an_activation_alone_are_a_warning() -> None:
+    held = tensors("w: x 4", "act.q: batch 4, heads 9")
+    assert codes(resolved("mesh: [mp=2]\n*: [mp]\nact: {heads: mp}", held)) == [("SHD303", "warning")]
+
+
+def test_a_fused_dim_counts_heads() -> None:
+    layout = resolved("mesh: [tp=16]\nwk: [None, tp]", tensors("wk: hidden 4096, kv 1024/8"))
+    finding = only(layout, "SHD303")
+    assert finding.message == "tp=16 is more than the 8 heads in kv of wk"
+    assert codes(resolved("mesh: [tp=8]\nwk: [None, tp]", tensors("wk: hidden 4096, kv 1024/8"))) == []
+
+
+@pytest.mark.parametrize(
+    ("tensor", "severity"),
+    [
+        ("w: x 7", "error"),
+        ("opt.mu.w: x 7", "error"),
+        ("grad.w: x 7", "error"),
+        ("batch.tokens: x 7", "error"),
+        ("cache.k: x 7", "error"),
+        ("act.h: x 7", "warning"),
+    ],
+)
+def test_severity_goes_by_the_role(tensor: str, severity: str) -> None:
+    name = tensor.partition(":")[0]
+    layout = resolved(f"mesh: [a=2]\n*: replicated\n{name}: [a]", tensors(tensor, "other: x 8"))
+    assert [severity for code, severity in codes(layout) if code == "SHD302"] == [severity]
+
+
+def test_a_size_that_does_not_divide_lists_what_would() -> None:
+    layout = resolved("mesh: [mp=8]\nw: [mp]", tensors("w: vocab 50, embed 64"))
+    help_ = only(layout, "SHD302").help
+    assert help_ is not None
+    assert help_.splitlines() == [
+        "sizes of mp that divide 50: {1, 2, 5}",
+        "or another size of vocab: 48 or 56; padding to 56 changes the checkpoint's shape",
+        "or split embed instead: {embed: mp}",
+        "or keep vocab whole: 12.5 KiB per device for w",
+    ]
+
+
+def test_a_batch_that_does_not_fill_the_mesh() -> None:
+    held = tensors("w: x 8", "act.resid: batch 6, seq 8", "batch.tokens: batch 6, seq 8")
+    layout = resolved("mesh: [dp=2, fsdp=2]\nw: [fsdp]\nact.resid: [(dp, fsdp)]", held, hosts=2)
+    finding = only(layout, "SHD302")
+    assert codes(layout) == [("SHD302", "error")]  # the activation and the input are one cause
+    assert finding.message == "batch 6 of batch.tokens is not a multiple of dp*fsdp=4 (remainder 2)"
+    assert finding.help == (
+        "batch sizes that this mesh allows are multiples of 4: 4, 8, 12\nat 8, each of 2 processes feeds 4 rows"
+    )
+
+
+def test_rows_of_activations_alone() -> None:
+    held = tensors("w: x 8", "act.resid: batch 6, seq 8", "batch.tokens: batch 6, seq 8")
+    layout = resolved("mesh: [dp=4]\nw: [dp]\nact.resid: [dp]\nbatch: replicated", held)
+    assert codes(layout) == [("SHD308", "error")]
+    assert layout.findings[0].message == "batch 6 over dp=4 is not a whole number of rows per device, in act.resid"
+
+
+@pytest.mark.parametrize(
+    ("mesh", "hosts", "found"),
+    [
+        ("[dp=4, mp=2]", 2, []),  # two parts of the batch each
+        ("[dp=2, mp=4]", 4, []),  # two processes feed the same rows
+        ("[mp=2, dp=4]", 2, []),  # every process feeds all rows
+        ("[dp=4, mp=3]", 6, ["SHD308"]),  # the second process owns parts of two shards
+        ("[dp=2 @dcn, mp=4]", 2, []),
+    ],
+)
+def test_rows_that_processes_own(mesh: str, hosts: int, found: list[str]) -> None:
+    held = tensors("w: x 8", "batch.tokens: batch 8, seq 8")
+    layout = resolved(f"mesh: {mesh}\nw: replicated\nbatch: [dp]", held, hosts=hosts)
+    assert [code for code, _ in codes(layout)] == found
+
+
+def test_an_entry_for_a_scalar_alone() -> None:
+    held = tensors(W, "opt.count:", f"opt.mu.{W}")
+    finding = only(resolved(MESH + "*: replicated\nopt.count: [dp]", held), "SHD301")
+    assert (finding.message, place(finding)) == ("1 entry for opt.count, which is a scalar", (3, 12))
+    assert codes(resolved(MESH + "*: replicated\nopt: [dp]\nopt.count: []", held)) == []
