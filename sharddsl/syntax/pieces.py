@@ -1,4 +1,4 @@
-"""Where statements begin and end in a text that does not parse, and where its comments are.
+"""Where statements begin and end in a text that does not parse.
 
 A statement begins on its own line, at bracket depth 0. A bracket that is never closed would swallow the rest of the
 text: it ends where a line begins like a statement, and counts as no bracket at all.
@@ -7,13 +7,10 @@ text: it ends where a line begins like a statement, and counts as no bracket at 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from dataclasses import dataclass
 
-from sharddsl.findings import Span
-from sharddsl.syntax import tree
+from sharddsl.syntax.places import MARK
 
-_MARK = re.compile(r'"(?:[^"\\\n]|\\["\\])*"|#[^\n]*|[()\[\]{}\n]')
 _OPENER = {")": "(", "]": "[", "}": "{"}
 
 _TOP = r"(?:let|mesh|check|extends)\b(?!\s*[.{])"
@@ -34,32 +31,6 @@ class Piece:
     end: int
 
 
-class Lines:
-    """From offsets to lines and columns, which count from 1."""
-
-    def __init__(self, text: str) -> None:
-        self._starts = [0, *(m.end() for m in re.finditer(r"\n", text))]
-
-    def at(self, offset: int) -> tuple[int, int]:
-        line = bisect_right(self._starts, offset)
-        return line, offset - self._starts[line - 1] + 1
-
-    def span(self, start: int, end: int) -> Span:
-        return Span(*self.at(start), *self.at(end))
-
-
-def comments(text: str) -> tuple[tree.Comment, ...]:
-    """Every comment, in order."""
-    lines = Lines(text)
-    found = []
-    for mark in _MARK.finditer(text):
-        if mark[0].startswith("#"):
-            before = text[text.rfind("\n", 0, mark.start()) + 1 : mark.start()]
-            span = lines.span(mark.start(), mark.end())
-            found.append(tree.Comment(mark[0].rstrip(), not before.strip(), span=span))
-    return tuple(found)
-
-
 def split(text: str, start: int, end: int) -> list[Piece]:
     """The statements of `text[start:end]`, in order; blank lines and lines of comment belong to none."""
     ignored = _unpaired(text, start, end)
@@ -67,7 +38,7 @@ def split(text: str, start: int, end: int) -> list[Piece]:
     depth = 0
     begin = line = start
     comment: int | None = None
-    for mark in _MARK.finditer(text, start, end):
+    for mark in MARK.finditer(text, start, end):
         kind = mark[0][0]
         if kind == "#":
             comment = mark.start()
@@ -90,7 +61,7 @@ def body(text: str, piece: Piece) -> Piece | None:
     ignored = _unpaired(text, piece.start, piece.end)
     depth = 0
     begin: int | None = None
-    for mark in _MARK.finditer(text, piece.start, piece.end):
+    for mark in MARK.finditer(text, piece.start, piece.end):
         kind = mark[0][0]
         if mark.start() in ignored:
             continue
@@ -128,7 +99,7 @@ def _unpaired(text: str, start: int, end: int) -> frozenset[int]:
         count[kind] -= 1
         return offset
 
-    for mark in _MARK.finditer(text, start, end):
+    for mark in MARK.finditer(text, start, end):
         kind = mark[0][0]
         if kind in "([{":
             open_at.append((kind, mark.start(), kind == "{" and _holds_layout(text, start, mark.start())))
@@ -168,7 +139,7 @@ def _escapes(text: str, line: int, inside: tuple[str, int, bool]) -> bool:
 def innermost(text: str, offset: int) -> tuple[str, int] | None:
     """The innermost bracket that is open at this offset, and where it stands."""
     open_at: list[tuple[str, int]] = []
-    for mark in _MARK.finditer(text, 0, offset):
+    for mark in MARK.finditer(text, 0, offset):
         kind = mark[0][0]
         if kind in "([{":
             open_at.append((kind, mark.start()))

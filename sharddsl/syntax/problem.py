@@ -1,8 +1,8 @@
-"""The one exception of this package: a text that cannot be read, with its place. `parse` turns it into a finding."""
+"""What is said about a text that cannot be read: the exception within this package, and the finding that leaves it."""
 
 from __future__ import annotations
 
-from sharddsl.findings import Span
+from sharddsl.findings import Finding, Location, Span
 
 MAX_NESTING = 64
 """How deep brackets may nest, and how many operators one expression may have: a bound on the depth of every tree, so
@@ -17,3 +17,8 @@ class Problem(Exception):
         self.span = span
         self.remedy = remedy
         super().__init__(message)
+
+
+def syntax_error(message: str, span: Span, source: str, remedy: str | None = None) -> Finding:
+    """SHD001 at a place in a source."""
+    return Finding("SHD001", "error", message, Location(source, span), remedy)

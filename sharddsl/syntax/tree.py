@@ -14,6 +14,8 @@ from sharddsl.findings import NOWHERE, Span
 
 @dataclass(frozen=True, slots=True)
 class Node:
+    """Anything that stands somewhere in a text."""
+
     span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
 
@@ -37,12 +39,16 @@ class Word(Node):
 
 @dataclass(frozen=True, slots=True)
 class Unary(Node):
+    """`-x`, `not x`."""
+
     op: Literal["-", "not"]
     operand: Expr
 
 
 @dataclass(frozen=True, slots=True)
 class Binary(Node):
+    """`a + b`, `a < b`, `a and b`: operators of equal rank group from the left; comparisons do not chain."""
+
     op: Literal["+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "and", "or"]
     left: Expr
     right: Expr
@@ -188,6 +194,8 @@ class Rename(Node):
 
 @dataclass(frozen=True, slots=True)
 class Extends(Node):
+    """`extends "llama/fsdp" with mp=model`."""
+
     target: str
     renames: tuple[Rename, ...] = ()
 
@@ -211,6 +219,8 @@ class MeshAxis(Node):
 
 @dataclass(frozen=True, slots=True)
 class Mesh(Node):
+    """`mesh: [dp=1 @dcn, fsdp=-1, mp=2] allow_idle`."""
+
     axes: tuple[MeshAxis, ...]
     allow_idle: bool = False
 
@@ -234,12 +244,16 @@ class Block(Node):
 
 @dataclass(frozen=True, slots=True)
 class When(Node):
+    """`when mp > kv_heads { … }`."""
+
     condition: Expr
     body: tuple[Rule | Block | When, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Expect(Node):
+    """`expect memory.peak <= 80 GiB`."""
+
     condition: Expr
 
 
@@ -278,5 +292,7 @@ class Comment(Node):
 
 @dataclass(frozen=True, slots=True)
 class File(Node):
+    """The statements of a text, in order, and its comments, which are no part of what it means."""
+
     statements: tuple[Statement, ...]
     comments: tuple[Comment, ...] = field(default=(), compare=False)
