@@ -109,10 +109,6 @@ class Stop:
         match = _FOUND.match(self.text, self.offset)
         return match[0] if match and match[0] != "\n" else ""
 
-    @property
-    def before(self) -> str:
-        return self.text[: self.offset]
-
 
 @dataclass(frozen=True, slots=True)
 class Words:
@@ -185,11 +181,12 @@ def _single_quotes(stop: Stop) -> Words | None:
 
 
 def _partition_spec(stop: Stop) -> Words | None:
-    match = re.search(r"(?:\w+\.)*(?:P|PS|PartitionSpec)\s*$", stop.before)
-    if stop.found == "(" and match and re.search(r"[:=]\s*$", stop.before[: match.start()]):
+    near = max(0, stop.offset - 80)
+    match = re.search(r"[:=]\s*((?:\w+\.)*(?:P|PS|PartitionSpec)\s*)$", stop.text[near : stop.offset])
+    if stop.found == "(" and match:
         return Words(
             "a layout is not written as a PartitionSpec",
-            match.start(),
+            near + match.start(1),
             stop.offset + 1,
             "write the entries in brackets, names without quotes: `[fsdp, None]` for `P('fsdp', None)`",
         )
@@ -249,7 +246,7 @@ def _missing_colon(stop: Stop) -> Words | None:
 
 
 def _wrong_tuple(stop: Stop) -> Words | None:
-    if stop.found == ")" and "NAME" in stop.accepted and stop.before.rstrip().endswith("("):
+    if stop.found == ")" and "NAME" in stop.accepted and stop.text[: stop.offset].rstrip().endswith("("):
         return _at(stop, "a tuple holds at least one axis", "write `None` for a dim that is not split")
     if stop.found == "(" and stop.inside and stop.inside[0] == "(" and "NAME" in stop.accepted:
         return _at(stop, "a tuple of axes cannot hold another one")

@@ -7,6 +7,7 @@ text: it ends where a line begins like a statement, and counts as no bracket at 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sharddsl.syntax.places import MARK
@@ -25,15 +26,15 @@ _GOES_ON = re.compile(r"(?:[,:=+\-*/%<>.@]|\b(?:and|or|not))$")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One statement's text, with offsets into the whole text."""
+    """A stretch of the whole text: a statement, or what lies in its body."""
 
     start: int
     end: int
 
 
-def split(text: str, start: int, end: int) -> list[Piece]:
-    """The statements of `text[start:end]`, in order; blank lines and lines of comment belong to none."""
-    ignored = _unpaired(text, start, end)
+def split(text: str, where: Piece, ignored: frozenset[int]) -> list[Piece]:
+    """The statements there, in order; blank lines and lines of comment belong to none. `ignored`: see `unpaired`."""
+    start, end = where.start, where.end
     pieces: list[Piece] = []
     depth = 0
     begin = line = start
@@ -56,9 +57,8 @@ def split(text: str, start: int, end: int) -> list[Piece]:
     return pieces
 
 
-def body(text: str, piece: Piece) -> Piece | None:
+def body(text: str, piece: Piece, ignored: frozenset[int]) -> Piece | None:
     """What lies between the braces of a statement that ends in a body, or None where it does not."""
-    ignored = _unpaired(text, piece.start, piece.end)
     depth = 0
     begin: int | None = None
     for mark in MARK.finditer(text, piece.start, piece.end):
@@ -66,7 +66,7 @@ def body(text: str, piece: Piece) -> Piece | None:
         if mark.start() in ignored:
             continue
         if kind in "([{":
-            if kind == "{" and depth == 0 and not _holds_layout(text, piece.start, mark.start()):
+            if kind == "{" and depth == 0 and not _holds_layout(text, mark.start()):
                 begin = mark.end()
             depth += 1
         elif kind in ")]}":
@@ -77,7 +77,7 @@ def body(text: str, piece: Piece) -> Piece | None:
     return None
 
 
-_BLANK = re.compile(r"(?:\s+|#[^\n]*)*")
+_BLANK = re.compile(r"(?:\s++|#[^\n]*+)*+")
 
 
 def _add(pieces: list[Piece], text: str, begin: int, end: int) -> None:
@@ -88,7 +88,7 @@ def _add(pieces: list[Piece], text: str, begin: int, end: int) -> None:
         pieces.append(Piece(first, end))
 
 
-def _unpaired(text: str, start: int, end: int) -> frozenset[int]:
+def unpaired(text: str) -> frozenset[int]:
     """The offsets of brackets that have no partner."""
     open_at: list[tuple[str, int, bool]] = []  # the bracket, its offset, and whether it holds a layout
     count = dict.fromkeys("([{", 0)
@@ -99,10 +99,10 @@ def _unpaired(text: str, start: int, end: int) -> frozenset[int]:
         count[kind] -= 1
         return offset
 
-    for mark in MARK.finditer(text, start, end):
+    for mark in MARK.finditer(text):
         kind = mark[0][0]
         if kind in "([{":
-            open_at.append((kind, mark.start(), kind == "{" and _holds_layout(text, start, mark.start())))
+            open_at.append((kind, mark.start(), kind == "{" and _holds_layout(text, mark.start())))
             count[kind] += 1
         elif kind in _OPENER:
             if not count[_OPENER[kind]]:
@@ -112,15 +112,15 @@ def _unpaired(text: str, start: int, end: int) -> frozenset[int]:
                 alone.add(drop())
             drop()
         elif kind == "\n" and open_at:
-            top = _TOP_STARTER.match(text, mark.end())
-            while open_at and (top or _escapes(text, mark.end(), open_at[-1])):
+            ends = _ends_at(text, mark.end())
+            while open_at and ends(*open_at[-1]):
                 alone.add(drop())
     return frozenset(alone | {offset for _, offset, _ in open_at})
 
 
-def _holds_layout(text: str, start: int, brace: int) -> bool:
+def _holds_layout(text: str, brace: int) -> bool:
     """Whether this brace follows a `:` or `=`, and so holds a layout, not statements."""
-    return text[max(start, brace - 80) : brace].rstrip()[-1:] in (":", "=")
+    return text[max(0, brace - 80) : brace].rstrip()[-1:] in (":", "=")
 
 
 def begins_statement(text: str, offset: int) -> bool:
@@ -128,12 +128,31 @@ def begins_statement(text: str, offset: int) -> bool:
     return _STARTER.match(text, offset) is not None
 
 
-def _escapes(text: str, line: int, inside: tuple[str, int, bool]) -> bool:
-    """Whether the line begins a statement, although this bracket is open. A block's lines may always do so."""
-    kind, _, layout = inside
-    if kind == "{":
-        return layout and _RULE_STARTER.match(text, line) is not None
-    return _STARTER.match(text, line) is not None
+def _ends_at(text: str, line: int) -> Callable[[str, int, bool], bool]:
+    """Whether a bracket that is open where this line begins cannot go on: the line begins a statement.
+
+    Within a block it may, unless it begins a statement that stands in no block.
+    """
+    top = _TOP_STARTER.match(text, line) is not None
+    starter = _STARTER.match(text, line) is not None
+    rule = starter and _RULE_STARTER.match(text, line) is not None
+
+    def ends(kind: str, _offset: int, layout: bool) -> bool:
+        return top or (starter if kind != "{" else layout and rule)
+
+    return ends
+
+
+def code_end(text: str) -> int:
+    """Where the last token of a statement ends: what follows is blank or comment."""
+    end = len(text)
+    while True:
+        end = len(text[:end].rstrip())
+        line = text.rfind("\n", 0, end) + 1
+        comment = next((m.start() for m in MARK.finditer(text, line, end) if m[0].startswith("#")), None)
+        if comment is None:
+            return end
+        end = comment
 
 
 def innermost(text: str, offset: int) -> tuple[str, int] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,13 +11,20 @@ from lark.exceptions import UnexpectedToken
 from sharddsl.findings import NOWHERE, Finding, Span
 from sharddsl.syntax import tree
 from sharddsl.syntax.messages import Stop, explain
-from sharddsl.syntax.pieces import Piece, body, innermost, split
+from sharddsl.syntax.pieces import Piece, body, code_end, innermost, split, unpaired
 from sharddsl.syntax.places import Lines
-from sharddsl.syntax.problem import MAX_NESTING, Problem, syntax_error
+from sharddsl.syntax.problem import Problem, syntax_error
 from sharddsl.syntax.table import parser
 
 MAX_FINDINGS = 50
 """So many syntax errors are told one by one; of further ones only the number."""
+
+
+_ENOUGH = 1000
+"""So many further errors are counted; after them the text is not read on. It is no spec."""
+
+_DEEPEST = 8
+"""Blocks within blocks are searched for errors of their own to this depth; below it, a block has one error at most."""
 
 
 def recover(text: str, source: str) -> tuple[tree.File, tuple[Finding, ...]]:
@@ -49,6 +55,7 @@ class _Reader:
         self._text = text
         self._source = source
         self._lines = Lines(text)
+        self._unpaired = unpaired(text)
         self._lark = parser()
         self._found: list[Finding] = []
         self._more: list[Span] = []
@@ -57,13 +64,16 @@ class _Reader:
         if not self._more:
             return tuple(self._found)
         count = len(self._more)
-        message = f"{count} more statement{'s' if count > 1 else ''} with a syntax error, the first of them here"
+        how_many = f"{count}" if count < _ENOUGH else f"{count} or more"
+        message = f"further syntax errors, in {how_many} statement{'s' if count > 1 else ''}: the first is here"
         return (*self._found, syntax_error(message, self._more[0], self._source))
 
     def statements(self, where: Piece, place: _Place, depth: int = 0) -> list[tree.Statement]:
         """What can be read there; the rest becomes findings."""
         read: list[tree.Statement] = []
-        for piece in split(self._text, where.start, where.end):
+        for piece in split(self._text, where, self._unpaired):
+            if len(self._more) >= _ENOUGH:
+                break
             for statement in self._piece(piece, depth):
                 if isinstance(statement, place.kinds):
                     read.append(statement)
@@ -75,7 +85,7 @@ class _Reader:
         try:
             return self._parse(piece, self._text[piece.start : piece.end])
         except (Problem, _Stopped) as error:
-            inner = self._within(piece, depth) if depth < MAX_NESTING else None
+            inner = self._within(piece, depth) if depth < _DEEPEST else None
             if inner is not None:
                 return inner
             self._tell(error, piece)
@@ -86,7 +96,7 @@ class _Reader:
 
         None, and no finding, where the error is not in the body alone.
         """
-        inside = body(self._text, piece)
+        inside = body(self._text, piece, self._unpaired)
         if inside is None:
             return None
         try:
@@ -120,7 +130,7 @@ class _Reader:
             token = error.token if isinstance(error, UnexpectedToken) else None
             at_end = token is not None and token.type == "$END"
             offset = len(text) if at_end or error.pos_in_stream is None else error.pos_in_stream
-            raise _Stopped(offset, frozenset(interactive.accepts())) from None
+            raise _Stopped(offset, interactive) from None
         return file.statements
 
     def _tell(self, error: Problem | _Stopped, piece: Piece) -> None:
@@ -130,8 +140,8 @@ class _Reader:
             self._say(error.message, error.span, error.remedy)
         else:
             text = self._text[piece.start : piece.end]
-            offset = min(error.offset, len(_CODE_END.sub("", text))) if error.offset >= len(text) else error.offset
-            words = explain(Stop(text, offset, error.accepted, innermost(text, offset)))
+            offset = code_end(text) if error.offset >= len(text) else error.offset
+            words = explain(Stop(text, offset, error.accepted(), innermost(text, offset)))
             self._say(words.message, self._lines.span(piece.start + words.start, piece.start + words.end), words.remedy)
 
     def _say(self, message: str, span: Span, remedy: str | None = None) -> None:
@@ -141,13 +151,14 @@ class _Reader:
             self._found.append(syntax_error(message, span, self._source, remedy))
 
 
-_CODE_END = re.compile(r"(?:\s+|#[^\n]*)+$")
-
-
 class _Stopped(Exception):
     """The parser met a token that it did not accept."""
 
-    def __init__(self, offset: int, accepted: frozenset[str]) -> None:
+    def __init__(self, offset: int, interactive: Any) -> None:
         self.offset = offset
-        self.accepted = accepted
+        self._interactive = interactive
         super().__init__(offset)
+
+    def accepted(self) -> frozenset[str]:
+        """The terminals that it would have accepted. Slow: it tries each."""
+        return frozenset(self._interactive.accepts())
