@@ -168,6 +168,7 @@ def _missing(namespace: Namespace, tensors: Sequence[Tensor], resolution: Resolu
         help=f"add a rule{'' if len(rules) == 1 else ' for each'}, or `*: replicated` as the first one:\n{text}",
         tensor=tensors[0].name,
         count=len(tensors),
+        note="the last rule of the file",
         fix=_appended(text, resolution),
     )
 
