@@ -35,6 +35,8 @@ def guarded(task: Task) -> Task:
         except BrokenPipeError:
             raise
         except Exception as error:
+            if job.overrides is not None:
+                print(f"{' '.join(job.overrides)}:", file=sys.stderr)
             return report(error)
 
     return run

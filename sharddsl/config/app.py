@@ -13,7 +13,7 @@ import hydra
 from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
-from hydra.errors import HydraException
+from hydra.errors import HydraException, OverrideParseException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -117,6 +117,8 @@ def _explain(error: Exception) -> Exception:
             return cause
         cause = cause.__cause__
     text = str(error)
+    if isinstance(error, OverrideParseException):
+        return UsageError(f"{error.override}: not an override that Hydra can read: {error.message.splitlines()[0]}")
     if match := re.search(r"Could not find '(\w+)/(.*)'", text):
         return unknown_choice(match[1], match[2], groups.choices(match[1]))
     if match := re.search(r"You must specify '(\w+)'", text):

@@ -19,9 +19,9 @@ Mode = Literal["train", "prefill", "decode"]
 
 
 class Model(BaseModel):
-    """Frozen, and strict about unknown fields."""
+    """Frozen, and strict about unknown fields. Validators are built at a model's first use: most programs use few."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 # ----------------------------------------------------------------------------------------------------------------- mesh
@@ -245,6 +245,3 @@ class Spec(Model):
     checks: tuple[Check, ...] = ()
     expect: tuple[Condition, ...] = ()
 
-
-for _model in (Unary, Binary):
-    _model.model_rebuild()

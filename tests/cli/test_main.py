@@ -6,7 +6,7 @@ import io
 import os
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -21,9 +21,19 @@ SHOW = ("show", "model=llama_tiny", "spec=llama/fsdp_tp", "spec.mesh.fsdp=4", "s
 Capture = pytest.CaptureFixture[str]
 
 
-def test_version(capsys: Capture) -> None:
+def test_version(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.version", {"sharddsl": "1.2.3"}.__getitem__)
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"sharddsl {version('sharddsl')}\n"
+    assert capsys.readouterr().out == "sharddsl 1.2.3\n"
+
+
+def test_version_of_a_checkout(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", none)
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == "sharddsl (not installed)\n"
 
 
 def test_help_names_every_command(capsys: Capture) -> None:
