@@ -244,4 +244,3 @@ class Spec(Model):
     rules: tuple[Rule, ...] = ()
     checks: tuple[Check, ...] = ()
     expect: tuple[Condition, ...] = ()
-

@@ -37,13 +37,12 @@ def test_the_405b_table(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> Non
     argv = ("show", "model=llama3_1_405b", "spec=llama/fsdp_tp", "spec.mesh.fsdp=512", "spec.mesh.mp=8")
     assert main(argv) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "llama3_1_405b, train on [dp=1, fsdp=512, mp=8]: 4096 devices"
-    (row,) = [line.split() for line in lines if line.split()[:1] == ["lm_head.w"]][:1]
+    assert "llama3_1_405b" in lines[0]
+    assert "[dp=1, fsdp=512, mp=8]: 4096 devices" in lines[0]
+    row = next(line for line in lines if line.split()[:1] == ["lm_head.w"])
     # 16384 over fsdp=512 is 32, 128256 over mp=8 is 16032; 32 * 16032 * 4 bytes is 1.96 MiB
-    assert row[:3] == ["lm_head.w", "embed=16384", "vocab=128256"]
-    assert row[3:5] == ["[fsdp,", "mp]"]
-    assert "32×16032" in row
-    assert row[-1].startswith("specs/llama/fsdp_tp.shard:")
+    for part in ("embed 16384", "vocab 128256", "[fsdp, mp]", "32×16032", "2.0 MiB", "llama/fsdp_tp.shard:"):
+        assert part in row
 
 
 def test_json(capsys: Capture) -> None:
@@ -77,7 +76,14 @@ def test_a_rule_wins_and_is_named(capsys: Capture) -> None:
 
 def test_rules_are_never_read_by_hydra(capsys: Capture) -> None:
     """Hydra would take `{`, `,` and `*` for its own; an override that it must read is among these."""
-    argv = (*TINY, "++run.batch=8", "--rule", "act: {batch: (dp, fsdp), vocab: mp}", "--rule", "*norm.scale: replicated")
+    argv = (
+        *TINY,
+        "++run.batch=8",
+        "--rule",
+        "act: {batch: (dp, fsdp), vocab: mp}",
+        "--rule",
+        "*norm.scale: replicated",
+    )
     assert tensor(shown(capsys, *argv), "act.logits")["axes"] == [["dp", "fsdp"], [], ["mp"]]
 
 
@@ -85,14 +91,14 @@ def test_a_finding_in_a_rule_points_into_the_option(capsys: Capture) -> None:
     assert main([*TINY, "--rule", "mlp.w_in: [fsdpp]"]) == 1
     err = capsys.readouterr().err
     assert "--rule 1:1:12: error SHD101 unknown-axis" in err
-    assert "did you mean `fsdp`?" in err
+    assert "help: did you mean fsdp?" in err
 
 
 def test_a_layout_that_does_not_fit_is_shown_and_fails(capsys: Capture) -> None:
     argv = ("show", "model=smollm2_135m", "spec=llama/fsdp_tp", "spec.mesh.fsdp=2", "spec.mesh.mp=2")
     assert main(argv) == 1
     out, err = capsys.readouterr()
-    assert out.startswith("smollm2_135m, train on [dp=1, fsdp=2, mp=2]")
+    assert "[dp=1, fsdp=2, mp=2]: 4 devices" in out
     assert "SHD303 splits-a-head: mp=2 does not divide the 9 heads" in err
     assert "SHD303 splits-a-head: mp=2 does not divide the 3 kv_heads" in err
 
@@ -167,7 +173,11 @@ def test_a_byte_order_mark_is_accepted(project: Path, capsys: Capture) -> None:
         (("model=llama_tiny", "spec=llama/fsdp"), 1, "SHD104 cannot-infer-axis"),
         (("model=llama_tiny", "spec=llama/fsdp", "spec.mesh.fsdp=4", "--devices", "6"), 1, "SHD103"),
         (("model=llama_tiny", "spec=llama/fsdp", "spec.mesh.fsdp=99999999999999999999"), 1, "error SHD"),
-        (("model=llama_tiny", "spec=llama/fsdp", "run.batch=(,"), 2, "Error parsing override 'run.batch=(,'"),
+        (
+            ("model=llama_tiny", "spec=llama/fsdp", "run.batch=(,"),
+            2,
+            "run.batch=(,: not an override that Hydra can read",
+        ),
         (("model=llama_tiny", "spec=llama/fsdp", "run.batch"), 2, "run.batch"),
         (("model=llama_tiny", "spec=llama/fsdp", "run.batch=1,2"), 2, "--multirun"),
         (("model=llama_tiny", "spec=llama/fsdp", "~run"), 2, "run: nothing given"),
@@ -195,7 +205,10 @@ def test_multirun_labels_its_results(project: Path, capsys: Capture) -> None:
 
 
 def test_multirun_in_json_is_a_line_per_job(project: Path, capsys: Capture) -> None:
-    assert main(["show", "--multirun", "model=llama_tiny", "spec=llama/dp,llama/fsdp", "--devices=8", "--format=json"]) == 0
+    assert (
+        main(["show", "--multirun", "model=llama_tiny", "spec=llama/dp,llama/fsdp", "--devices=8", "--format=json"])
+        == 0
+    )
     jobs = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [job["layout"]["mesh"]["axes"] for job in jobs] == [{"dp": 8}, {"fsdp": 8}]
     assert jobs[0]["overrides"] == ["model=llama_tiny", "spec=llama/dp"]
@@ -204,7 +217,8 @@ def test_multirun_in_json_is_a_line_per_job(project: Path, capsys: Capture) -> N
 def test_one_failing_job_does_not_end_a_multirun(project: Path, capsys: Capture) -> None:
     assert main(["show", "-m", "model=llama_tiny", "spec=llama/fsdp", "spec.mesh.fsdp=-1,4"]) == 1
     out, err = capsys.readouterr()
-    assert "llama_tiny, train on [fsdp=4]: 4 devices" in out
+    assert "[fsdp=4]: 4 devices" in out
+    assert err.startswith("model=llama_tiny spec=llama/fsdp spec.mesh.fsdp=-1:\n")
     assert "SHD104" in err
 
 
