@@ -7,7 +7,7 @@ shows in wk, in wv, in two activations and in the cache.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, lcm, prod
 
 from sharddsl.findings import Edit, Finding, Location, Severity
@@ -53,8 +53,13 @@ class Uneven:
 def findings(resolution: Resolution) -> tuple[Finding, ...]:
     """All findings about sizes."""
     uneven = tuple(_uneven(resolution))
+    heads: dict[tuple[str, ...], list[Uneven]] = {}
+    for item in uneven:
+        if item.heads:
+            heads.setdefault(item.axes, []).append(item)
     return (
-        *(_one(item, resolution) for item in uneven),
+        *(splits_a_head(items, resolution) for items in heads.values()),
+        *(_one(item, resolution) for item in uneven if not item.heads),
         *rows_of_processes(resolution, uneven),
         *surprising_axis(resolution, uneven),
     )
@@ -79,8 +84,6 @@ def _weight(decision: Decision) -> tuple[bool, int]:
 
 
 def _one(item: Uneven, resolution: Resolution) -> Finding:
-    if item.heads:
-        return splits_a_head(item, resolution)
     if item.only_activations and item.dim == BATCH:
         return rows_not_whole(item, resolution)
     return does_not_divide(item, resolution)
@@ -119,35 +122,41 @@ def _optional_axis(item: Uneven) -> tuple[Edit, ...]:
 # --------------------------------------------------------------------------------------------------------------- SHD303
 
 
-def splits_a_head(item: Uneven, resolution: Resolution) -> Finding:
-    """SHD303: the axes have more parts than there are heads, or cut one in two."""
-    names = listed(names_of(t for t in item.tensors if t.namespace == item.tensors[0].namespace), 3)
-    what = f"{item.units} {item.dim}" if item.dim in HEAD_DIMS else f"{item.units} heads in {item.dim}"
-    how = "is more than" if item.ways > item.units else "does not divide"
-    counts = _head_counts(item, resolution)
-    fits = divisors(gcd(*counts.values()), resolution.mesh.size)
-    shown = " and ".join(f"{count} {name}" for name, count in counts.items())
-    both = "both " if len(counts) == 2 else ""
-    help_ = f"{'*'.join(item.axes)} in {choices(fits)} divides {both}{shown}"
-    if len(item.axes) == 1:
-        held = "k and v" if item.dim == "kv_heads" else "them"
-        help_ += f"; or write `{item.axes[0]}?` to replicate {held} over {item.axes[0]}"
-        help_ += _other_factor(item.axes[0], max(n for n in fits if item.ways % n == 0), resolution)
-    help_ += _if_inferred(item.axes, fits, resolution)
-    # XLA pads an activation; everything else is refused
-    severity: Severity = "warning" if item.only_activations else "error"
-    return _finding(item, "SHD303", severity, f"{item.over} {how} the {what} of {names}", help_)
-
-
-def _head_counts(item: Uneven, resolution: Resolution) -> dict[str, int]:
-    """The head counts that these axes have to divide: the model's, and the failing one."""
+def splits_a_head(items: Sequence[Uneven], resolution: Resolution) -> Finding:
+    """SHD303: some axes have more parts than there are heads, or cut one in two. `items` are the head counts that
+    these axes do not divide (heads, kv_heads), which is one thing to mend."""
+    first = items[0]
+    whole = replace(first, shown=tuple(shown for item in items for shown in item.shown))
+    how = "is more than" if all(item.ways > item.units for item in items) else "does not divide"
     counts = {
         name: count for name in HEAD_DIMS if (count := resolution.inventory.sizes.get(name)) is not None and count > 0
     }
-    name = item.dim if item.dim in HEAD_DIMS else f"heads in {item.dim}"
-    if item.units not in counts.values():
-        counts[name] = item.units
-    return counts
+    for item in items:
+        if item.units not in counts.values():
+            counts[item.dim if item.dim in HEAD_DIMS else f"heads in {item.dim}"] = item.units
+    fits = divisors(gcd(*counts.values()), resolution.mesh.size)
+    shown = " and ".join(_counted(count, name) for name, count in counts.items())
+    help_ = f"{'*'.join(first.axes)} in {choices(fits)} divides {'both ' if len(counts) == 2 else ''}{shown}"
+    if len(first.axes) == 1:
+        held = "k and v" if {item.dim for item in items} == {"kv_heads"} else "them"
+        help_ += f"; or write `{first.axes[0]}?` to replicate {held} over {first.axes[0]}"
+        help_ += _other_factor(first.axes[0], max(n for n in fits if first.ways % n == 0), resolution)
+    help_ += _if_inferred(first.axes, fits, resolution)
+    # XLA pads an activation; everything else is refused
+    severity: Severity = "warning" if whole.only_activations else "error"
+    message = f"{first.over} {how} {' and '.join(map(_heads_of, items))}"
+    return _finding(whole, "SHD303", severity, message, help_)
+
+
+def _heads_of(item: Uneven) -> str:
+    """`the 8 kv_heads of layers.attn.wk, layers.attn.wv`."""
+    names = listed(names_of(t for t in item.tensors if t.namespace == item.tensors[0].namespace), 3)
+    counted = _counted(item.units, item.dim if item.dim in HEAD_DIMS else f"heads in {item.dim}")
+    return f"the {counted} of {names}"
+
+
+def _counted(count: int, name: str) -> str:
+    return f"1 {name.replace('heads', 'head', 1)}" if count == 1 else f"{count} {name}"
 
 
 def _other_factor(axis: str, fitting: int, resolution: Resolution) -> str:

@@ -225,10 +225,14 @@ def test_one_axis_against_one_head_count_is_one_finding() -> None:
 
 def test_heads_that_do_not_divide() -> None:
     held = tensors("wq: embed 576, heads 9, head_dim 64", "wk: embed 576, kv_heads 3, head_dim 64")
-    layout = resolved("mesh: [mp=2]\n*: {heads: mp, kv_heads: mp}", held)
-    messages = {f.message for f in layout.findings}
-    assert messages == {"mp=2 does not divide the 9 heads of wq", "mp=2 does not divide the 3 kv_heads of wk"}
-    assert all(f.help is not None and "mp in {1} divides" in f.help for f in layout.findings)
+    finding = only(resolved("mesh: [mp=2]\n*: {heads: mp, kv_heads: mp}", held), "SHD303")
+    assert finding.message == "mp=2 does not divide the 9 heads of wq and the 3 kv_heads of wk"
+    assert finding.count == 2
+    assert finding.help is not None
+    assert finding.help.startswith("mp in {1} divides both 9 heads and 3 kv_heads; or write `mp?`")
+    allowed = only(resolved("mesh: [mp=6]\n*: {heads: mp, kv_heads: mp}", held), "SHD303").help
+    assert allowed is not None
+    assert allowed.startswith("mp in {1, 3} divides both")
 
 
 def test_heads_of_an_activation_alone_are_a_warning() -> None:

@@ -200,7 +200,7 @@ CASES = (
         (
             Expected(
                 "SHD303", "error", GEMMA_KEY, "heads",
-                ("model=2 is more than the 1 heads", "attention.value.kernel"),
+                ("model=2 is more than the 1 head of", "attention.value.kernel"),
                 ("write `model?` to replicate them over model",),
             ),
         ),
@@ -249,10 +249,9 @@ CASES = (
         ("wq: embed 64, heads 32", "wk: embed 64, kv_heads 32", "act.resid: batch 128, embed 64"),
         (
             Expected(
-                "SHD303", "error", "wq", "heads", ("mp=256 is more than the 32 heads",),
+                "SHD303", "error", "wq", "heads", ("mp=256 is more than the 32 heads of wq and the 32 kv_heads of wk",),
                 ("mp was -1 and grew with the 256 devices", "spec.mesh.mp=32", "-1 to an axis that splits the batch"),
             ),
-            Expected("SHD303", "error", "wk", "kv_heads", ("mp=256 is more than the 32 kv_heads",)),
         ),
         devices=256,
         why="a head that is split is an error by itself, which says that -1 made it so",
