@@ -41,10 +41,19 @@ def sized_dims(tensor: Tensor) -> str:
 
 
 def note_of(tensors: Sequence[Tensor], most: int = 4) -> str:
-    """What stands beside the caret: the names of the first tensor's namespace, its dims, and who shares its fate."""
-    first = tensors[0]
-    names = names_of(t for t in tensors if t.namespace == first.namespace)
-    shown = ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-    others = Counter(t.namespace for t in tensors if t.namespace != first.namespace)
-    also = "".join(f"; and {count} of {namespace}" for namespace, count in others.items())
-    return f"{shown}: {sized_dims(first)}{also}"
+    """What stands beside the caret: the names of the first tensor's namespace with their dims, and who shares their
+    fate. `wq: (embed 64, heads 8), 4 layers; wk, wv: (embed 64, kv_heads 2), 4 layers; and 2 of act`."""
+    first = tensors[0].namespace
+    by_dims: dict[str, list[Tensor]] = {}
+    for tensor in tensors:
+        if tensor.namespace == first:
+            by_dims.setdefault(sized_dims(tensor), []).append(tensor)
+    parts = [f"{_few(names_of(alike), most)}: {dims}" for dims, alike in by_dims.items()]
+    if len(parts) > 2:
+        parts = [*parts[:2], f"and {sum(map(len, list(by_dims.values())[2:]))} more"]
+    others = Counter(tensor.namespace for tensor in tensors if tensor.namespace != first)
+    return "; ".join([*parts, *(f"and {count} of {namespace}" for namespace, count in others.items())])
+
+
+def _few(names: Sequence[str], most: int) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
