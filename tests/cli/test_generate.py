@@ -20,10 +20,11 @@ RANDOM = ("model=llama_tiny", "spec=llama/fsdp", "spec.mesh.fsdp=8", "weights=ra
 def generate(
     *argv: str, stdin: bytes = b"", cwd: Path = ROOT, path: str = str(ROOT)
 ) -> subprocess.CompletedProcess[str]:
+    variables = {name: value for name, value in os.environ.items() if name != "JAX_NUM_CPU_DEVICES"}
     done = subprocess.run(
         [sys.executable, "-m", "sharddsl", "generate", *argv],
         cwd=cwd,
-        env=os.environ | {"PYTHONPATH": path, "JAX_PLATFORMS": "cpu"},
+        env=variables | {"PYTHONPATH": path, "JAX_PLATFORMS": "cpu"},
         input=stdin,
         capture_output=True,
         check=False,

@@ -1,0 +1,121 @@
+"""The Python API: from a text to shardings and constraints in somebody's own jitted function."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import sharddsl
+from sharddsl import models
+from sharddsl.findings import ShardError, UsageError
+
+MLP = """
+mesh: [data=4, model=2]
+w_in:  [None, model]
+w_out: [model, None]
+b:     replicated
+"""
+DIMS = {"w_in": ("embed", "ffn"), "w_out": ("ffn", "embed"), "b": ("embed",)}
+
+
+def params() -> dict[str, Any]:
+    return {"w_in": jnp.ones((16, 32)), "w_out": jnp.ones((32, 16)), "b": jnp.zeros(16)}
+
+
+def test_the_package_exports_what_it_says() -> None:
+    for name in sharddsl.__all__:
+        assert getattr(sharddsl, name).__module__.startswith("sharddsl.")
+        assert name in dir(sharddsl)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        sharddsl.nothing  # noqa: B018
+
+
+def test_a_preset_by_name() -> None:
+    layout = sharddsl.load("llama/fsdp_tp").resolve("llama3_8b", mesh={"fsdp": 4, "mp": 2})
+    assert repr(layout) == "<sharddsl.Layout of llama3_8b on [dp=1, fsdp=4, mp=2]>"
+    assert layout.table["layers.mlp.w_in"].axes == ((), ("fsdp",), ("mp",))
+    assert "layers.mlp.w_in" in str(layout)
+
+
+def test_a_config_and_how_it_is_run() -> None:
+    config = models.PRESETS["llama_tiny"].model_copy(update={"layers": 2})
+    run = sharddsl.Run(mode="decode", batch=8, seq=128, precision="f32")
+    layout = sharddsl.load("llama/fsdp").resolve(config, devices=8, run=run)
+    assert layout.table.mesh.sizes == {"fsdp": 8}
+    assert layout.table["act.resid"].local_shape == (1, 1, 128)
+    assert layout.table["cache.k"].local_shape == (2, 1, 128, 8, 8)
+
+
+def test_a_file_by_its_path(tmp_path: Path) -> None:
+    (tmp_path / "mine.shard").write_text(MLP)
+    spec = sharddsl.load(tmp_path / "mine.shard")
+    assert "4 rules" not in repr(spec)
+    assert "3 rules, mesh [data, model]" in repr(spec)
+
+
+def test_somebody_elses_pytree() -> None:
+    """Shardings for a plain dict of arrays, and the function that uses them, checked against hand-written ones."""
+    tree = params()
+    layout = sharddsl.parse(MLP).resolve(sharddsl.inventory(tree, DIMS))
+    mesh = layout.mesh()
+    assert mesh.axis_names == ("data", "model")
+    expected = {"w_in": P(None, "model"), "w_out": P("model", None), "b": P()}
+    shardings = layout.shardings(tree)
+    for name, spec in expected.items():
+        assert shardings[name].is_equivalent_to(NamedSharding(mesh, spec), tree[name].ndim)
+        assert layout.sharding(name) == shardings[name]
+
+    def apply(tree: dict[str, Any], x: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ tree["w_in"]) @ tree["w_out"] + tree["b"]
+
+    x = jnp.ones((8, 16)) * 0.1
+    sharded = jax.jit(apply, in_shardings=(shardings, None))(jax.device_put(tree, shardings), x)
+    assert jnp.allclose(sharded, apply(tree, x))
+
+
+def test_rules_come_after_the_texts_own() -> None:
+    layout = sharddsl.parse(MLP, rules=["w_in: [data, None]"]).resolve(sharddsl.inventory(params(), DIMS))
+    assert layout.table["w_in"].axes == (("data",), ())
+
+
+def test_constrain_by_the_layout_and_by_the_one_that_is_bound() -> None:
+    layout = sharddsl.load("llama/fsdp_tp").resolve("llama_tiny", mesh={"fsdp": 4, "mp": 2})
+    hidden = jnp.ones((8, 4, 512))
+    expected = NamedSharding(layout.mesh(), P(("dp", "fsdp"), None, "mp"))
+    direct = jax.jit(lambda x: layout.constrain(x * 2, "act.mlp.hidden"))(hidden)
+    with layout.bound() as bound:
+        assert bound is layout
+        ambient = jax.jit(lambda x: sharddsl.constrain(x * 2, "act.mlp.hidden"))(hidden)
+    for value in (direct, ambient):
+        assert value.sharding.is_equivalent_to(expected, 3)
+    with pytest.raises(UsageError, match="no partition bound"):
+        jax.jit(lambda x: sharddsl.constrain(x * 3, "act.mlp.hidden"))(hidden)
+
+
+def test_errors_carry_every_finding() -> None:
+    with pytest.raises(ShardError) as text:
+        sharddsl.parse("mesh: [x=2]\nw: [x\nv: [x]]\n", source="mine")
+    assert {finding.code for finding in text.value.findings} == {"SHD001"}
+    assert len(text.value.findings) == 2
+    with pytest.raises(ShardError) as fit:
+        sharddsl.load("llama/fsdp_tp").resolve("smollm2_135m", mesh={"fsdp": 2, "mp": 2})
+    assert "SHD303" in {finding.code for finding in fit.value.findings}
+    with pytest.raises(ShardError, match="unknown axis `fspd`"):
+        sharddsl.load("llama/fsdp").resolve("llama_tiny", mesh={"fspd": 2})
+    with pytest.raises(ShardError, match="cannot be inferred"):
+        sharddsl.load("llama/fsdp").resolve("llama_tiny")
+
+
+def test_called_wrongly() -> None:
+    with pytest.raises(UsageError, match="has no mesh"):
+        sharddsl.parse("*: replicated\n").resolve("llama_tiny")
+    with pytest.raises(UsageError, match="unknown model 'llama_tini'"):
+        sharddsl.load("llama/fsdp").resolve("llama_tini", mesh={"fsdp": 2})
+    with pytest.raises(UsageError, match="`run` says how a LLaMA is run"):
+        sharddsl.parse(MLP).resolve(sharddsl.inventory(params(), DIMS), run=sharddsl.Run())
