@@ -72,7 +72,8 @@ def test_somebody_elses_pytree() -> None:
         assert layout.sharding(name) == shardings[name]
 
     def apply(tree: dict[str, Any], x: jax.Array) -> jax.Array:
-        return jnp.tanh(x @ tree["w_in"]) @ tree["w_out"] + tree["b"]
+        out: jax.Array = jnp.tanh(x @ tree["w_in"]) @ tree["w_out"] + tree["b"]
+        return out
 
     x = jnp.ones((8, 16)) * 0.1
     sharded = jax.jit(apply, in_shardings=(shardings, None))(jax.device_put(tree, shardings), x)
