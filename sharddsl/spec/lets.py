@@ -27,12 +27,13 @@ def define_lets(lets: Sequence[tree.Let], axes: Collection[str], scope: Scope) -
 
 
 def _check_name(let: tree.Let, axes: Collection[str], scope: Scope) -> None:
-    span = scope.report.find(let.name, let.span)
     if let.name in RESERVED:
-        scope.report.add("SHD003", span, f"`{let.name}` is a word of the language: a `let` needs another name")
+        message = f"`{let.name}` is a word of the language: a `let` needs another name"
     elif let.name in axes:
         message = f"`let {let.name}` has the name of a mesh axis: which of them an entry means could not be told"
-        scope.report.add("SHD003", span, message, "give the `let` another name")
+    else:
+        return
+    scope.report.add("SHD003", scope.report.find(let.name, let.span), message, "give the `let` another name")
 
 
 def _value(value: tree.AxisName | tree.AxisTuple | tree.LayoutExpr, scope: Scope) -> LetValue:
