@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from sharddsl.findings import UsageError
-from sharddsl.llama.tokenizer import BpeTokenizer, ByteTokenizer, Tokenizer, gguf_tokenizer, huggingface_tokenizer
+from sharddsl.llama.tokenizer import ByteTokenizer, Tokenizer, gguf_tokenizer, huggingface_tokenizer
 from sharddsl.llama.tokenizer.from_gguf import SPLITS
 from tests.llama.golden.texts import LONG, TRICKY
 
@@ -128,6 +128,25 @@ def test_a_sentencepiece_vocabulary_is_used_as_sentencepiece_does() -> None:
         assert tokenizer.encode(text) == ids, text
 
 
+def test_a_llama3_vocabulary_is_cut_as_its_tokenizer_json_says() -> None:
+    """The same vocabulary from a GGUF file's metadata: Llama 3's expression is written out in the tokenizer.json."""
+    state = json.loads((GOLDEN / "tiny" / "tokenizer.json").read_text(encoding="utf-8"))
+    vocab: dict[str, int] = state["model"]["vocab"]
+    control = {token["content"] for token in state["added_tokens"]}
+    tokens = sorted(vocab, key=lambda token: vocab[token])
+    metadata = {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "llama-bpe",
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": [3 if token in control else 1 for token in tokens],
+        "tokenizer.ggml.merges": [" ".join(pair) for pair in state["model"]["merges"]],
+    }
+    tokenizer = gguf_tokenizer(metadata, HERE)
+    library = tokenizers.Tokenizer.from_file(str(GOLDEN / "tiny" / "tokenizer.json"))
+    for text in [LONG, *TRICKY]:
+        assert tokenizer.encode(text) == library.encode(text, add_special_tokens=False).ids, text
+
+
 def test_pieces_of_a_tokenizer_json_join_to_what_the_library_decodes() -> None:
     library = tokenizers.Tokenizer.from_file(str(GOLDEN / "tiny" / "tokenizer.json"))
     tokenizer = huggingface_tokenizer(GOLDEN / "tiny")
@@ -185,6 +204,8 @@ def test_where_generation_stops() -> None:
 def test_a_prompt_begins_as_the_model_was_trained() -> None:
     assert gguf_tokenizer(byte_level(), HERE).prompt("hello") == [259]
     assert gguf_tokenizer(byte_level(ggml__add_bos_token=True), HERE).prompt("hello") == [START, 259]
+    assert gguf_tokenizer(byte_level("llama-bpe"), HERE).prompt("hello") == [START, 259]
+    assert gguf_tokenizer(byte_level("llama-bpe", ggml__add_bos_token=False), HERE).prompt("hello") == [259]
     assert gguf_tokenizer(sentencepiece(), HERE).prompt("")[0] == 1
     assert huggingface_tokenizer(GOLDEN / "tiny").prompt("a")[0] == 0
 
@@ -336,7 +357,6 @@ def test_a_space_before_every_part_in_the_older_form(tmp_path: Path) -> None:
 def test_one_of_several_templates(tmp_path: Path) -> None:
     named = [{"name": "tools", "template": "no"}, {"name": "default", "template": "{{ messages[0].content }}"}]
     tokenizer = huggingface_tokenizer(folder_with(tmp_path, llama2_like("never"), bos_token="<s>", chat_template=named))
-    assert isinstance(tokenizer, BpeTokenizer)
     assert tokenizer.has_chat_template
     assert tokenizer.chat([{"role": "user", "content": "ab"}]) == [3, 4]
 

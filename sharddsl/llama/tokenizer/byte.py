@@ -21,6 +21,7 @@ class ByteTokenizer:
 
     vocab = 256
     stop_ids: frozenset[int] = frozenset()
+    has_chat_template = False
 
     def encode(self, text: str, special: bool = False) -> list[int]:
         """The text's UTF-8 bytes. `special` changes nothing: there are no control tokens."""

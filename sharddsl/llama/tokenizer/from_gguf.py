@@ -30,8 +30,9 @@ SPLITS: Mapping[str, tuple[str, ...]] = {
 }
 """For each of llama.cpp's pre-tokenizer names (`tokenizer.ggml.pre`), the expressions that cut a text before merging,
 one after the other: what an expression matches stands alone, and so does what lies between its matches."""
-_WHOLE_WORDS = ("llama-bpe", "llama3", "llama-v3")
-"""Those under which a word that is in the vocabulary is taken whole, whatever the merges say."""
+_LLAMA3_NAMES = ("llama-bpe", "llama3", "llama-v3")
+"""Those under which a word that is in the vocabulary is taken whole, whatever the merges say, and a prompt begins with
+the begin token unless the file says otherwise."""
 
 
 class TokenType(IntEnum):
@@ -111,14 +112,14 @@ def _byte_level(vocabulary: _Vocabulary) -> BpeTokenizer:
     merges = [_pair(path, merge) for merge in _texts(metadata, path, "tokenizer.ggml.merges")]
     vocab = {token: i for i, token in enumerate(vocabulary.tokens)}
     try:
-        model = models.BPE(vocab, merges, ignore_merges=name in _WHOLE_WORDS)
+        model = models.BPE(vocab, merges, ignore_merges=name in _LLAMA3_NAMES)
     except Exception as error:  # the library raises nothing narrower
         raise UsageError(f"weights file {path}: its tokenizer's merges do not fit its vocabulary: {error}") from error
     library = tokenizers.Tokenizer(model)
     cuts = [pre_tokenizers.Split(tokenizers.Regex(cut), behavior="isolated") for cut in SPLITS[name]]
     to_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     library.pre_tokenizer = pre_tokenizers.Sequence([*cuts, to_bytes])
-    return _finished(library, vocabulary, begins_unless_told=False, spelled=byte_level_piece)
+    return _finished(library, vocabulary, begins_unless_told=name in _LLAMA3_NAMES, spelled=byte_level_piece)
 
 
 def _pair(path: Path, merge: str) -> tuple[str, str]:

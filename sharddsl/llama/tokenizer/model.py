@@ -23,6 +23,10 @@ class Tokenizer(Protocol):
     def stop_ids(self) -> frozenset[int]:
         """Ids after which the model has nothing more to say."""
 
+    @property
+    def has_chat_template(self) -> bool:
+        """Whether `chat` can be used."""
+
     def encode(self, text: str, special: bool = False) -> list[int]:
         """The ids of a text by itself, without a begin token. Control tokens written out in the text become their ids
         only if `special`; otherwise they are text like any other."""

@@ -22,18 +22,6 @@ Progress = Callable[[str, int, int], None]
 """Called with what is being done, how many bytes are done, and how many there are."""
 
 
-def abstract_params(config: LlamaConfig, dtype: str = "float32", scan: bool = True) -> Tree:
-    """The params as a nested dict of `jax.ShapeDtypeStruct`.
-
-    Keys are the segments of the params' paths. With `scan`, what lies in `layers` is stacked along a leading dim;
-    without, `layers` is a dict from the layer's number to its params.
-    """
-    tree: Tree = {}
-    for leaf in _leaves(config, scan):
-        _put(tree, leaf.where, jax.ShapeDtypeStruct(leaf.shape(config), jnp.dtype(dtype)))
-    return tree
-
-
 def load_params(
     source: WeightSource,
     config: LlamaConfig,
@@ -43,15 +31,17 @@ def load_params(
     scan: bool = True,
     progress: Progress | None = None,
 ) -> Tree:
-    """The source's params as a tree like `abstract_params`, of `jax.Array`s in the shardings that `shardings_of` gives.
+    """The source's params, as `jax.Array`s in the shardings that `shardings_of` gives them.
 
-    `shardings_of` maps the abstract tree to a tree of the same structure whose leaves are `jax.sharding.Sharding`s.
+    The tree is the nested dict that `sharddsl.llama.forward` takes. With `scan`, what lies in `layers` is stacked along
+    a leading dim; without, `layers` is a dict from the layer's number to its params. `shardings_of` maps a tree of
+    `jax.ShapeDtypeStruct`s to one of the same structure whose leaves are `jax.sharding.Sharding`s.
     Each shard is read from the file, put on every device that holds it and forgotten, so that no device ever holds
     more than its own part, and the host not more than one shard of one tensor. UsageError if the weights are not those
     of `config`, or damaged.
     """
     source.check(config)
-    shardings = shardings_of(abstract_params(config, dtype, scan))
+    shardings = shardings_of(_abstract(config, dtype, scan))
     stored = source.store.stored_bytes
     total, done = sum(stored.values()), 0
     params: Tree = {}
@@ -64,6 +54,14 @@ def load_params(
     if progress:
         progress("loaded the weights", total, total)
     return params
+
+
+def _abstract(config: LlamaConfig, dtype: str, scan: bool) -> Tree:
+    """The params' shapes and dtypes, as `sharddsl.llama.forward` names them; nothing of the model is built."""
+    tree: Tree = {}
+    for leaf in _leaves(config, scan):
+        _put(tree, leaf.where, jax.ShapeDtypeStruct(leaf.shape(config), jnp.dtype(dtype)))
+    return tree
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from sharddsl.llama.weights.params import Param, each_tensor, sizes
 from sharddsl.llama.weights.store import Array, TensorStore
 from sharddsl.models.config import LlamaConfig
 
-_CHUNK = 1 << 22
+_CHUNK = 1 << 20
 """How many values are read and converted at a time: dequantizing takes several times their size in scratch memory."""
 
 _NOT_COMPARED = ("name", "max_seq")
@@ -86,7 +86,7 @@ class WeightSource:
         """Fills `out` with the part of one layer's param that `index` cuts from it.
 
         `index` has a slice for each of the param's dims, `out` their lengths; values are cast to its dtype. Only the
-        rows and columns that hold the part are read, at most a few million values at a time. UsageError for a value
+        rows and columns that hold the part are read, at most a million values at a time. UsageError for a value
         that is not finite.
         """
         bounds = {

@@ -15,6 +15,8 @@ Needs torch, transformers, accelerate, gguf, safetensors, sentencepiece and rege
 
 from __future__ import annotations
 
+import hashlib
+import importlib.metadata
 import itertools
 import json
 import sys
@@ -23,7 +25,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import gguf
 import numpy as np
 import regex
 import sentencepiece
@@ -43,8 +44,9 @@ Array = np.ndarray[Any, Any]
 
 def versions() -> Array:
     """The versions that made a file, kept inside it."""
-    parts = [f"{m.__name__} {m.__version__}" for m in (torch, transformers, tokenizers, np)]
-    return np.array(", ".join(parts))
+    modules = (torch, transformers, tokenizers, np)
+    parts = [f"{module.__name__} {module.__version__}" for module in modules]
+    return np.array(", ".join([*parts, f"gguf {importlib.metadata.version('gguf')}"]))
 
 
 def logits_of(model: Any, ids: Sequence[int]) -> Array:
@@ -154,7 +156,8 @@ def make_smollm2(file: Path) -> None:
     model = transformers.AutoModelForCausalLM.from_pretrained(
         file.parent, gguf_file=file.name, dtype=torch.float32, attn_implementation="eager"
     ).eval()
-    data: dict[str, Array] = {"made_by": versions(), "gguf": np.array(gguf.__name__)}
+    digest_of_file = hashlib.sha256(file.read_bytes()).hexdigest()
+    data: dict[str, Array] = {"made_by": versions(), "gguf_sha256": np.array(digest_of_file)}
     long = fast.backend_tokenizer.encode(LONG, add_special_tokens=False).ids
     data |= digest("long", long, logits_of(model, long), np.linspace(0, len(long) - 1, 12).astype(int))
     for number, text in enumerate(CHATS):

@@ -13,9 +13,11 @@ import pytest
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
-from sharddsl.llama.weights import WeightSource, abstract_params, load_params, open_weights
+from sharddsl.llama.forward import abstract_params
+from sharddsl.llama.weights import WeightSource, load_params, open_weights
 from sharddsl.llama.weights.gguf_header import read_header
 from sharddsl.llama.weights.params import params_of
+from sharddsl.models.config import Run
 from tests.llama.weights.files import (
     CONFIG,
     METADATA,
@@ -121,7 +123,7 @@ SLICES = {
 }
 
 
-@pytest.mark.parametrize("chunk", [1, 1000, 1 << 22])
+@pytest.mark.parametrize("chunk", [1, 1000, 1 << 20])
 @pytest.mark.parametrize("kind", [Q.F32, Q.Q8_0])
 def test_any_slice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: gguf.GGMLQuantizationType, chunk: int
@@ -198,12 +200,18 @@ def test_progress_counts_the_files_bytes(tmp_path: Path) -> None:
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
 
 
-def test_the_abstract_tree() -> None:
-    tree = abstract_params(CONFIG, "bfloat16")
-    assert leaf(tree, "layers.attn.wo").shape == (2, 4, 24, 64)
-    assert leaf(tree, "lm_head.w").shape == (64, 48)
-    assert len(jax.tree.leaves(tree)) == 12
-    assert len(jax.tree.leaves(abstract_params(CONFIG, scan=False))) == 3 + 2 * 9
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("scan", [False, True])
+def test_the_tree_is_the_models_own(tmp_path: Path, scan: bool, tied: bool) -> None:
+    source = open_weights(write_gguf(tmp_path / "m.gguf", gguf_tensors(checkpoint(tied))))
+    seen: list[Any] = []
+
+    def shardings_of(tree: Any) -> Any:
+        seen.append(tree)
+        return on_one_device(tree)
+
+    load_params(source, source.config(), shardings_of, dtype="bfloat16", scan=scan)
+    assert seen == [abstract_params(source.config(), Run(precision="bf16_master", scan=scan))]
 
 
 def test_llama3_scaling_is_found_in_the_factors_of_a_gguf_file(tmp_path: Path) -> None:
