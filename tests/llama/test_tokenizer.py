@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import tokenizers
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
@@ -91,6 +91,7 @@ def test_text_comes_back(tokenizer: Tokenizer) -> None:
         assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
+@settings(deadline=None)
 @given(text=st.text(), name=st.sampled_from(sorted(ALL)))
 def test_any_text_comes_back(text: str, name: str) -> None:
     tokenizer = MADE[name]
@@ -100,6 +101,7 @@ def test_any_text_comes_back(text: str, name: str) -> None:
 MADE = {name: make() for name, make in ALL.items()}
 
 
+@settings(deadline=None)
 @given(ids=st.lists(st.integers(0, 600)), name=st.sampled_from(sorted(ALL)))
 def test_a_streams_pieces_are_the_text_and_whole(ids: list[int], name: str) -> None:
     stream = MADE[name].stream()

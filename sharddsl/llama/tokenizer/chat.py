@@ -31,6 +31,8 @@ def render_chat(template: str, messages: Sequence[Message], begin: str, end: str
         raise UsageError(f"the chat template has {len(template):,} characters; at most {_LONGEST_TEMPLATE:,} are taken")
     variables = {
         "messages": [dict(message) for message in messages],
+        "tools": None,
+        "documents": None,
         "add_generation_prompt": True,
         "bos_token": begin,
         "eos_token": end,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import sys
@@ -19,7 +20,8 @@ def _limit() -> None:
 
     for limit, bound in ((resource.RLIMIT_AS, _MEMORY), (resource.RLIMIT_CPU, _CPU_SECONDS)):
         _, hard = resource.getrlimit(limit)
-        resource.setrlimit(limit, (bound if hard == resource.RLIM_INFINITY else min(bound, hard), hard))
+        with contextlib.suppress(ValueError, OSError):  # macOS refuses a bound on memory
+            resource.setrlimit(limit, (bound if hard == resource.RLIM_INFINITY else min(bound, hard), hard))
 
 
 def _refuse(message: str) -> NoReturn:

@@ -87,8 +87,8 @@ def _entries(file: Path, data: Array) -> dict[str, _Entry]:
 
 def _entry(file: Path, name: str, fields: Any, base: int, size: int) -> _Entry:
     try:
-        dtype_name, shape = str(fields["dtype"]), tuple(int(n) for n in fields["shape"])
-        start, end = (base + int(n) for n in fields["data_offsets"])
+        dtype_name, shape = str(fields["dtype"]), _integers(fields["shape"])
+        start, end = (base + offset for offset in _integers(fields["data_offsets"]))
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"weights file {file}: the header's entry for tensor {name!r} is malformed") from error
     if dtype_name not in _DTYPES:
@@ -106,6 +106,12 @@ def _entry(file: Path, name: str, fields: Any, base: int, size: int) -> _Entry:
     if end > size:
         raise _cut_short(file, f"tensor {name!r} ends at byte {end:,} of {size:,}")
     return _Entry(file, dtype, shape, start, end)
+
+
+def _integers(values: Any) -> tuple[int, ...]:
+    if not isinstance(values, list) or not all(isinstance(value, int) for value in values):
+        raise TypeError("not a list of integers")
+    return tuple(values)
 
 
 def _cut_short(file: Path, why: str) -> UsageError:

@@ -62,8 +62,10 @@ class WeightSource:
 
     def _check_tensors(self, config: LlamaConfig) -> None:
         shapes = self.store.shapes
-        expected = {self.name_of(param, layer): param for param, layer in each_tensor(config)}
-        for name, param in expected.items():
+        expected = set()
+        for param, layer in each_tensor(config):  # one by one: a damaged file may speak of billions of layers
+            name = self.name_of(param, layer)
+            expected.add(name)
             if name not in shapes:
                 raise UsageError(
                     f"weights {self.path}: tensor {name!r} ({param.path}) is missing\n"
@@ -74,7 +76,7 @@ class WeightSource:
                     f"weights {self.path}: tensor {name!r} ({param.path}) has shape {shapes[name]}, "
                     f"but the model needs {param.file_shape(config)}"
                 )
-        extra = sorted(shapes.keys() - expected.keys() - self.ignored)
+        extra = sorted(shapes.keys() - expected - self.ignored)
         if extra:
             more = f" and {len(extra) - 1} more" if len(extra) > 1 else ""
             raise UsageError(

@@ -15,6 +15,7 @@ from jax.sharding import SingleDeviceSharding
 
 from sharddsl.findings import UsageError
 from sharddsl.llama.weights import load_params, open_weights
+from sharddsl.llama.weights.gguf_header import read_header
 from sharddsl.models.config import RopeScaling
 from tests.llama.weights.files import (
     CONFIG,
@@ -90,6 +91,7 @@ def test_safetensors_files_that_are_something_else(tmp_path: Path, content: byte
         ({"dtype": "F8_E4M3", "shape": [2], "data_offsets": [0, 2]}, "has dtype F8_E4M3; F32, F16, BF16 can be read"),
         ({"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}, "the header's entry for tensor 'a' is malformed"),
         ({"dtype": "F32", "shape": [-1, -2], "data_offsets": [0, 8]}, "is malformed"),
+        ({"dtype": "F32", "shape": [2], "data_offsets": [0, 8e400]}, "is malformed"),
         ({"dtype": "F32", "shape": [2], "data_offsets": [-8, 0]}, "is malformed"),
         ({"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}, "is cut short: tensor 'a' ends at byte"),
     ],
@@ -99,6 +101,28 @@ def test_safetensors_entries(tmp_path: Path, entry: dict[str, Any], said: str) -
     header = json.dumps({"a": entry}).encode()
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + b"1234")
     refused(folder / "model.safetensors", said)
+
+
+@pytest.mark.parametrize("name", ["m.gguf", "m/model.safetensors", "m/config.json"])
+def test_any_damage_is_an_error_or_harmless(tmp_path: Path, name: str) -> None:
+    """Bytes of the header are changed at random: never another exception than UsageError, and never a crash."""
+    write_folder(tmp_path / "m", checkpoint())
+    write_gguf(tmp_path / "m.gguf", gguf_tensors(checkpoint()), kind=Q.Q8_0)
+    file = tmp_path / name
+    whole, random = file.read_bytes(), np.random.default_rng(3)
+    start = tmp_path / ("m.gguf" if name == "m.gguf" else "m")
+    outcomes = set()
+    for _ in range(150):
+        damaged = bytearray(whole)
+        for place in random.integers(0, min(len(whole), 2500), size=random.integers(1, 4)):
+            damaged[place] = random.integers(0, 256)
+        file.write_bytes(damaged)
+        try:
+            load(start)
+            outcomes.add("loaded")
+        except UsageError:
+            outcomes.add("refused")
+    assert "refused" in outcomes
 
 
 def test_a_path_that_is_not_there(tmp_path: Path) -> None:
@@ -146,6 +170,15 @@ def test_values_that_are_not_finite(tmp_path: Path, value: float) -> None:
     refused(folder, "tensor 'model.layers.1.mlp.down_proj.weight' holds a value that is not finite")
 
 
+def test_a_quantized_block_whose_scale_is_not_finite(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "m.gguf", gguf_tensors(checkpoint()), kind=Q.Q8_0)
+    info = read_header(path).tensors["blk.1.ffn_down.weight"]
+    data = bytearray(path.read_bytes())
+    data[info.offset + 34 : info.offset + 36] = np.float16(np.inf).tobytes()  # the second block of 34 bytes
+    path.write_bytes(data)
+    refused(path, "tensor 'blk.1.ffn_down.weight' holds a value that is not finite")
+
+
 def test_weights_of_another_model(tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "m.gguf", gguf_tensors(checkpoint()))
     with pytest.raises(UsageError) as error:
@@ -176,6 +209,7 @@ def test_name_and_context_length_may_differ(tmp_path: Path) -> None:
         ({"llama.block_count": None}, "its metadata lacks 'llama.block_count'"),
         ({"llama.block_count": "two"}, "'llama.block_count' is 'two', not a number"),
         ({"llama.feed_forward_length": [96, 128]}, "'llama.feed_forward_length' differs between layers"),
+        ({"llama.block_count": 2**32 - 1}, "tensor 'blk.2.attn_norm.weight' (layers.attn_norm.scale) is missing"),
         ({"general.alignment": 24}, "general.alignment is 24, not a power of two"),
     ],
 )
