@@ -64,13 +64,14 @@ def dead_patterns(resolution: Resolution, spared: frozenset[int]) -> Iterator[Fi
             yield _tied_head(rule, resolution)
             continue
         length = max(1, len(pattern.segments))
-        near = _nearest_paths(pattern, tails(pattern.namespace, length)) if suggestions < _NEAR_FOR else []
+        known = tails(pattern.namespace, length)
+        near = _nearest_paths(pattern, known) if suggestions < _NEAR_FOR else []
         suggestions += 1
-        yield _dead(rule, text, pattern, near)
+        yield _dead(rule, text, near, known)
 
 
-def _dead(rule: Rule, text: str | None, pattern: Pattern, near: Sequence[str]) -> Finding:
-    namespace = "" if pattern.namespace == "param" else f" of {pattern.namespace}"
+def _dead(rule: Rule, text: str | None, near: Sequence[str], known: Sequence[str]) -> Finding:
+    namespace = "" if rule.pattern.namespace == "param" else f" of {rule.pattern.namespace}"
     if text is None:
         message = f"`{rule.pattern.text}` matches no tensor{namespace}"
     else:
@@ -81,7 +82,7 @@ def _dead(rule: Rule, text: str | None, pattern: Pattern, near: Sequence[str]) -
         "error",
         message,
         rule.pattern_at,
-        help=f"did you mean {' or '.join(near)}?" if near else None,
+        help=f"did you mean {' or '.join(near)}?" if near else f"paths end in {listed(known, 6)}",
         tensor=rule.pattern.text,
         fix=(Edit(rule.pattern_at, near[0]),) if plain else (),
     )
