@@ -76,7 +76,10 @@ def _dead(rule: Rule, text: str | None, near: Sequence[str], known: Sequence[str
         message = f"`{rule.pattern.text}` matches no tensor{namespace}"
     else:
         message = f"`{text}` in `{rule.pattern.text}` matches no tensor{namespace}; the other alternatives do"
-    plain = text is None and rule.pattern_at.span.line > 0 and len(near) > 0 and not rule.pattern.rooted
+    # within a block the text at that place is but the end of the pattern, and a path would not fit there
+    span = rule.pattern_at.span
+    written_whole = span.line == span.end_line and span.end_column - span.column == len(rule.pattern.text)
+    plain = text is None and span.line > 0 and len(near) > 0 and not rule.pattern.rooted and written_whole
     return Finding(
         "SHD201",
         "error",

@@ -46,3 +46,11 @@ def test_no_fix_is_offered_where_nothing_is_like_it() -> None:
     finding = only(layout, "SHD201")
     assert finding.fix == ()
     assert finding.help == "paths end in w, scale, wq, wk, wv, wo and 3 more"
+
+
+def test_no_path_is_put_into_a_block() -> None:
+    layout = resolved("mesh: [fsdp=2]\n*: {embed: fsdp}\nmlp { w_inn: [fsdp] }\nact: {batch: fsdp}", tiny())
+    finding = only(layout, "SHD201")
+    assert finding.fix == ()
+    assert finding.help is not None
+    assert finding.help.startswith("did you mean mlp.w_in")
