@@ -36,9 +36,6 @@ UNITS: Mapping[str, int] = {
 }  # fmt: skip
 """Bytes (IEC 80000-13 and SI prefixes)."""
 
-_DEEPEST = 100
-"""How deep an expression may be nested; a chain such as `a and b and …` is as deep as it is long."""
-
 _LARGEST = 10**30
 """The largest number that is read."""
 
@@ -52,11 +49,10 @@ _KIND_WORDS: Mapping[Kind, str] = {"number": "a number", "truth": "true or false
 
 
 def lower_condition(expr: tree.Expr, scope: Scope, place: Place) -> Condition | None:
-    """The expression, which must be true or false; None, with findings, where it is wrong."""
-    if _depth(expr) > _DEEPEST:
-        message = f"an expression more than {_DEEPEST} levels deep"
-        scope.report.add("SHD007", expr.span, message, "split it over nested `when` blocks or several `expect` lines")
-        return None
+    """The expression, which must be true or false; None, with findings, where it is wrong.
+
+    It is nested no deeper than Python can follow: the parser sees to that, as it does for blocks.
+    """
     lowered = _lower(expr, scope, place)
     if lowered is None:
         return None
@@ -94,22 +90,6 @@ def _axis_name(text: str, scope: Scope) -> str:
 
 def _word(expr: tree.Expr) -> str:
     return expr.text if isinstance(expr, tree.Word) and expr.text in MODES else "train"
-
-
-def _depth(expr: tree.Expr) -> int:
-    """How deep the expression is nested, up to one more than is allowed."""
-    level: list[tree.Expr] = [expr]
-    depth = 0
-    while level and depth <= _DEEPEST:
-        depth += 1
-        below: list[tree.Expr] = []
-        for node in level:
-            if isinstance(node, tree.Unary):
-                below.append(node.operand)
-            elif isinstance(node, tree.Binary):
-                below += (node.left, node.right)
-        level = below
-    return depth
 
 
 def _lower(expr: tree.Expr, scope: Scope, place: Place) -> tuple[Expr, Kind] | None:

@@ -10,6 +10,7 @@ from sharddsl.findings import Span
 from sharddsl.syntax.problem import MAX_NESTING, Problem
 
 _CLOSERS = frozenset({"RSQB", "RPAR", "RBRACE"})
+_BODY = "BODY"
 _OPERATORS = frozenset({"OR", "AND", "NOT", "COMPARISON", "PLUS", "MINUS", "STAR", "SLASH", "PERCENT"})
 _NEEDS_MORE = _OPERATORS | {"LBRACE", "COMMA", "COLON", "EQUAL", "DOT", "AT", "LSQB", "LPAR"}
 """Tokens that need another one behind them: a newline after one of these does not count."""
@@ -24,31 +25,31 @@ class Newlines:
     always_accept = ("NEWLINE",)
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        counts: list[bool] = []  # one per open bracket: whether newlines count inside of it
+        opened: list[str] = []  # the open brackets; `_BODY` for a brace that holds statements
         previous = "NEWLINE"
         operators = 0
         for token in stream:
             kind = token.type
             if kind == "NEWLINE":
-                if previous == "NEWLINE" or previous in _NEEDS_MORE or (counts and not counts[-1]):
+                if previous == "NEWLINE" or previous in _NEEDS_MORE or (opened and opened[-1] != _BODY):
                     continue
                 operators = 0
             elif kind in ("LSQB", "LPAR", "LBRACE"):
                 # After `:` or `=` a brace holds a layout, elsewhere statements.
                 statements = kind == "LBRACE" and previous not in ("COLON", "EQUAL")
-                counts.append(statements)
+                opened.append(_BODY if statements else kind)
                 operators = 0 if statements else operators
-                if len(counts) > MAX_NESTING:
+                if len(opened) > MAX_NESTING:
                     raise Problem(f"brackets nest more than {MAX_NESTING} deep", span_of(token))
             elif kind in _CLOSERS:
-                if counts:
-                    counts.pop()
+                if opened:
+                    opened.pop()
             elif kind in _OPERATORS:
-                # In a layout `*` and commas alternate, so only an expression comes this far without a comma.
+                # In a layout `*` and commas alternate: only an expression comes this far without a comma outside `()`.
                 operators += 1
                 if operators > MAX_NESTING:
                     raise Problem(f"more than {MAX_NESTING} operators in one expression", span_of(token))
-            elif kind == "COMMA":
+            elif kind == "COMMA" and opened[-1:] != ["LPAR"]:
                 operators = 0
             previous = kind
             yield token

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -142,6 +143,22 @@ def rules_in(text: str) -> int:
         )
 
     return count(parse_tree(text).file.statements)
+
+
+CHAINS = {
+    "sum": "expect 1 > " + " + ".join(["1"] * 3000),
+    "calls": "expect 1 > " + " + ".join(["count(all_gather, over=a)"] * 3000),
+    "calls over tuples": "expect 1 > " + " + ".join(["count(over=(a, b), at=head)"] * 3000),
+    "signs": "expect 1 > " + "-" * 3000 + "1",
+    "parentheses": "expect 1 > " + "(" * 3000 + "1" + ")" * 3000,
+    "blocks": "a {\n" * 3000 + "w: []\n" + "}\n" * 3000,
+    "conditions": "when tied {\n" * 3000 + "w: []\n" + "}\n" * 3000,
+}
+
+
+@pytest.mark.parametrize("text", CHAINS.values(), ids=CHAINS)
+def test_what_is_nested_too_deep_to_follow_is_refused(text: str) -> None:
+    assert {finding.code for finding in parse(text).findings} == {"SHD001"}
 
 
 @given(st.text(max_size=200))
