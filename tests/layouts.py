@@ -32,9 +32,8 @@ def _name(tensor: Tensor) -> str:
 DATA: ByDim = {"batch": ("dp",)}
 BOTH: ByDim = {"batch": ("dp", "fsdp")}
 TENSOR: ByDim = {"heads": ("mp",), "kv_heads": ("mp",), "ffn": ("mp",), "vocab": ("mp",)}
-CACHE = {"cache.k", "cache.v"}
-
 LAYOUTS: Mapping[str, tuple[Mapping[str, int], Mapping[str, ByDim]]] = {
+    "one": ({"dp": 1}, {}),
     "dp": ({"dp": 8}, {"param": {}, "act": DATA, "batch": DATA, "cache": DATA}),
     "fsdp": (
         {"fsdp": 8},
@@ -66,6 +65,10 @@ LAYOUTS: Mapping[str, tuple[Mapping[str, int], Mapping[str, ByDim]]] = {
             "batch": DATA,
             "cache": {**DATA, **TENSOR},
         },
+    ),
+    "long_cache": (
+        {"dp": 1, "fsdp": 4, "mp": 2},
+        {"param": {"vocab": ("mp",)}, "act": {}, "batch": {}, "cache": {"seq": ("fsdp", "mp")}},
     ),
 }
 """The usual layouts for eight devices: the mesh, and the axes by tensor or namespace."""
