@@ -18,6 +18,7 @@ from sharddsl.llama.sampling import Sampling
 from sharddsl.models import PRESETS, LlamaConfig, Run, inventory
 from sharddsl.partition import Partition
 from tests.layouts import LAYOUTS, ByDim, lay_out
+from tests.llama import reference
 from tests.llama.small import F32, TIED, UNROLLED, UNTIED, free, random_params, some_tokens, unstacked
 
 TINY = PRESETS["llama_tiny"]
@@ -45,10 +46,11 @@ def test_prefill_and_decode_give_the_forward_pass(config: LlamaConfig, run: Run)
 def test_left_padding_changes_nothing() -> None:
     params, prompts = random_params(UNTIED), [[5, 6, 7, 8, 9], [3, 4], [11]]
     padded = pad_left(prompts, batch=4, seq=8)
-    found, cache = prefill(UNTIED, F32, params, padded, 10, constrain=free)
-    after, _ = decode(UNTIED, F32, params, cache, Step(jnp.full(4, 2), padded.starts, jnp.int32(8)), constrain=free)
+    found, cache = jax.jit(partial(prefill, UNTIED, F32, slots=10, constrain=free))(params, padded)
+    step = Step(jnp.full(4, 2), padded.starts, jnp.int32(8))
+    after, _ = jax.jit(partial(decode, UNTIED, F32, constrain=free))(params, cache, step)
     for row, prompt in enumerate(prompts):
-        alone = forward(UNTIED, F32, params, jnp.asarray([[*prompt, 2]]), constrain=free)[0]
+        alone = reference.logits(UNTIED, unstacked(params, UNTIED.layers), [*prompt, 2])
         np.testing.assert_allclose(found[row], alone[-2], rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(after[row], alone[-1], rtol=1e-4, atol=1e-4)
     assert np.isfinite(found).all()  # the filler row too
