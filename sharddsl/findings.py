@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 Severity = Literal["error", "warning", "info"]
@@ -164,7 +165,17 @@ def _render_one(finding: Finding, sources: Mapping[str, str]) -> str:
         first, *rest = finding.help.splitlines()
         lines.append(f"  help: {first}")
         lines += [f"        {line}" for line in rest]
-    return "\n".join(lines)
+    return "\n".join(line.translate(_UNPRINTABLE) for line in lines)
+
+
+_UNPRINTABLE = dict.fromkeys([*range(32), *range(127, 160), 0x2028, 0x2029], "\N{REPLACEMENT CHARACTER}")
+"""What a quoted text must not do to a terminal: control characters, and what else ends a line."""
+
+
+@lru_cache(maxsize=4)
+def _lines(text: str) -> list[str]:
+    """The lines as the parser counts them: they end with LF, CRLF or CR, and with nothing else."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 _WIDEST_EXCERPT = 120
@@ -172,8 +183,7 @@ _WIDEST_EXCERPT = 120
 
 
 def _excerpt(where: Location, sources: Mapping[str, str], note: str | None) -> list[str]:
-    text = sources.get(where.source)
-    lines = text.splitlines() if text is not None else []
+    lines = _lines(sources.get(where.source, ""))
     if not 1 <= where.span.line <= len(lines):
         return [f"  {note}"] if note else []
     line = lines[where.span.line - 1]

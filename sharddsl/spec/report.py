@@ -42,6 +42,7 @@ class Report:
     ) -> None:
         """Add a finding at `span`; `replace_by` is the text that would mend what stands there."""
         where = self.at(span)
+        message, help = _shortened(message), None if help is None else _shortened(help)
         fix = () if replace_by is None else (Edit(where, replace_by),)
         self.findings.append(Finding(code, severity, message, where, help, related=related, fix=fix))
 
@@ -71,6 +72,11 @@ class Report:
         line = bisect_right(self._lines, match.start())
         column = match.start() - self._lines[line - 1] + 1
         return Span(line, column, line, column + len(word))
+
+
+def _shortened(text: str) -> str:
+    """The text with what it quotes cut to a readable length: a name may be as long as the file."""
+    return re.sub(r"`([^`]{60})[^`]{20,}`", r"`\1…`", text)
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:

@@ -247,3 +247,8 @@ def test_a_wrong_size_from_outside(text: str, sizes: dict[str, int], code: str, 
     assert finding.code == code
     assert pointed_at(finding, loaded) == at
     assert re.search(re.escape(says), f"{finding.message} {finding.help}")
+
+
+def test_a_name_as_long_as_the_file_is_cut() -> None:
+    (finding,) = parse(f"w: {'x' * 100_000}").findings
+    assert finding.message == f"unknown layout `{'x' * 60}…`"
