@@ -22,6 +22,7 @@ _T = TypeVar("_T", bound=tree.Node)
 
 _LONGEST_INTEGER = 18
 _NOTHING = frozenset({"None", "none", "null", "nil", "NONE", "NULL"})
+_OPERATORS = frozenset({"and", "or", "not"})
 _LAYOUTS = frozenset({"replicated", "follow"})
 
 
@@ -194,6 +195,8 @@ class Builder:
         return tree.Number(_number(children[0]), unit, span=_span(children))
 
     def word(self, children: Children) -> tree.Word:
+        if children[0] in _OPERATORS:
+            raise Problem(f"`{children[0]}` is an operator, not a name", _span(children))
         return tree.Word(str(children[0]), span=_span(children))
 
     def unary(self, children: Children) -> tree.Unary:

@@ -182,15 +182,19 @@ def _single_quotes(stop: Stop) -> Words | None:
 
 def _partition_spec(stop: Stop) -> Words | None:
     near = max(0, stop.offset - 80)
-    match = re.search(r"[:=]\s*((?:\w+\.)*(?:P|PS|PartitionSpec)\s*)$", stop.text[near : stop.offset])
-    if stop.found == "(" and match:
-        return Words(
-            "a layout is not written as a PartitionSpec",
-            near + match.start(1),
-            stop.offset + 1,
-            "write the entries in brackets, names without quotes: `[fsdp, None]` for `P('fsdp', None)`",
-        )
-    return None
+    before = re.search(r"[:=]\s*(\w+)$", stop.text[near : stop.offset])
+    written = _PARTITION_SPEC.match(stop.text, near + before.start(1)) if before else None
+    if written is None:
+        return None
+    return Words(
+        "a layout is not written as a PartitionSpec",
+        written.start(),
+        written.end() - 1,
+        "write the entries in brackets, names without quotes: `[fsdp, None]` for `P('fsdp', None)`",
+    )
+
+
+_PARTITION_SPEC = re.compile(r"(?:\w+\.){0,4}(?:P|PS|PartitionSpec)\(")
 
 
 def _chained(stop: Stop) -> Words | None:
@@ -231,23 +235,40 @@ def _colon_for_equals(stop: Stop) -> Words | None:
     return None
 
 
-def _missing_colon(stop: Stop) -> Words | None:
+def _subscript(stop: Stop) -> Words | None:
     """`attn.wq [fsdp, mp]` reads as the beginning of a layer subscript."""
-    if stop.inside and stop.inside[0] == "[" and {"INT", "COLON"} <= stop.accepted:
-        pattern = stop.text[: stop.inside[1]].rstrip()
-        if stop.found == "-":
-            return _at(stop, "layers are counted from 0, from the first one on: expected a whole number")
-        if pattern and ":" not in pattern and "INT" in stop.accepted and stop.found:
-            where = stop.inside[1]
-            return Words("expected `:` between a pattern and its layout", where, where + 1, f"write `{pattern}: […]`")
-    if "COLON" in stop.accepted and "DOT" in stop.accepted and re.match(r"replicated\b|follow\b|\(", stop.found):
+    if stop.inside is None or stop.inside[0] != "[" or not {"INT", "COLON"} <= stop.accepted or not stop.found:
+        return None
+    where = stop.inside[1]
+    if stop.found == "-":
+        return _at(stop, "layers are counted from 0, from the first one on: expected a whole number")
+    if _SUBSCRIPT.match(stop.text, where):
+        return _at(stop, f"expected a layer's number or a range such as `0:4`, found {_quoted(stop.found)}")
+    return Words("expected `:` between a pattern and its layout", where, where + 1, "write `pattern: […]`")
+
+
+_SUBSCRIPT = re.compile(r"\[[^\]\n]*\]\s*[.:\[{]")
+
+
+def _missing_colon(stop: Stop) -> Words | None:
+    if {"COLON", "DOT"} <= stop.accepted and re.match(r"replicated\b|follow\b|\(", stop.found):
         return _at(stop, "expected `:` between a pattern and its layout")
+    return None
+
+
+def _not_as_operand(stop: Stop) -> Words | None:
+    if "COMPARISON" in stop.accepted or "PLUS" in stop.accepted:
+        near = max(0, stop.offset - 80)
+        word = re.search(r"\bnot(\s*)$", stop.text[near : stop.offset])
+        if word:
+            start = near + word.start()
+            return Words("`not` binds looser than a comparison", start, start + 3, "put it in parentheses: `(not a)`")
     return None
 
 
 def _wrong_tuple(stop: Stop) -> Words | None:
     if stop.found == ")" and "NAME" in stop.accepted and stop.text[: stop.offset].rstrip().endswith("("):
-        return _at(stop, "a tuple holds at least one axis", "write `None` for a dim that is not split")
+        return _at(stop, "a tuple holds at least one axis")
     if stop.found == "(" and stop.inside and stop.inside[0] == "(" and "NAME" in stop.accepted:
         return _at(stop, "a tuple of axes cannot hold another one")
     return None
@@ -305,7 +326,9 @@ _MISTAKES: tuple[Callable[[Stop], Words | None], ...] = (
     _equals_in_expression,
     _other_operators,
     _other_comments,
+    _subscript,
     _missing_colon,
+    _not_as_operand,
     _equals_for_colon,
     _colon_for_equals,
     _wrong_closer,

@@ -37,6 +37,7 @@ def split(text: str, where: Piece, ignored: frozenset[int]) -> list[Piece]:
     start, end = where.start, where.end
     pieces: list[Piece] = []
     depth = 0
+    goes_on = False
     begin = line = start
     comment: int | None = None
     for mark in MARK.finditer(text, start, end):
@@ -50,7 +51,9 @@ def split(text: str, where: Piece, ignored: frozenset[int]) -> list[Piece]:
         elif kind == "\n":
             written = text[line : mark.start() if comment is None else comment].strip()
             line, comment = mark.end(), None
-            if depth == 0 and not (_GOES_ON.search(written) and not _STARTER.match(text, line)):
+            if written:
+                goes_on = _GOES_ON.search(written[-8:]) is not None
+            if depth == 0 and (not goes_on or _STARTER.match(text, line)):
                 _add(pieces, text, begin, mark.start())
                 begin = mark.end()
     _add(pieces, text, begin, end)

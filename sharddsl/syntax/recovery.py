@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from lark import Token, UnexpectedInput
@@ -115,23 +116,39 @@ class _Reader:
 
     def _parse(self, piece: Piece, text: str) -> tuple[tree.Statement, ...]:
         """The statements of one piece. Its first token stands where the piece begins."""
-        interactive: Any = self._lark.parse_interactive(text)  # Lark leaves most of its methods untyped
-        lexer: Any = interactive.lexer_thread
-        counter = lexer.state.line_ctr
-        counter.line, counter.column = self._lines.at(piece.start)
-        counter.line_start_pos = 1 - counter.column
+        interactive = self._parser(piece, text)
         last: Token | None = None
+        read = 0
         try:
-            for token in lexer.lex(interactive.parser_state):
+            for token in interactive.lexer_thread.lex(interactive.parser_state):
                 last = token
                 interactive.feed_token(token)
+                read += 1
             file: tree.File = interactive.feed_eof(last)
         except UnexpectedInput as error:
             token = error.token if isinstance(error, UnexpectedToken) else None
             at_end = token is not None and token.type == "$END"
             offset = len(text) if at_end or error.pos_in_stream is None else error.pos_in_stream
-            raise _Stopped(offset, interactive) from None
+            raise _Stopped(offset, read) from None
         return file.statements
+
+    def _accepted(self, piece: Piece, text: str, read: int) -> frozenset[str]:
+        """The terminals that could stand behind the first `read` tokens of a piece.
+
+        They are read anew: the token that failed has led the parser astray by then, to a state that expects less.
+        """
+        interactive = self._parser(piece, text)
+        for token in islice(interactive.lexer_thread.lex(interactive.parser_state), read):
+            interactive.feed_token(token)
+        return frozenset(interactive.accepts())
+
+    def _parser(self, piece: Piece, text: str) -> Any:
+        """A parser of this text that can be driven token by token. (Lark leaves most of its methods untyped.)"""
+        interactive: Any = self._lark.parse_interactive(text)
+        counter = interactive.lexer_thread.state.line_ctr
+        counter.line, counter.column = self._lines.at(piece.start)
+        counter.line_start_pos = 1 - counter.column
+        return interactive
 
     def _tell(self, error: Problem | _Stopped, piece: Piece) -> None:
         if len(self._found) >= MAX_FINDINGS:
@@ -140,8 +157,11 @@ class _Reader:
             self._say(error.message, error.span, error.remedy)
         else:
             text = self._text[piece.start : piece.end]
-            offset = code_end(text) if error.offset >= len(text) else error.offset
-            words = explain(Stop(text, offset, error.accepted(), innermost(text, offset)))
+            accepted = self._accepted(piece, text, error.read)
+            if error.offset >= len(text):
+                text = text[: code_end(text)]
+            offset = min(error.offset, len(text))
+            words = explain(Stop(text, offset, accepted, innermost(text, offset)))
             self._say(words.message, self._lines.span(piece.start + words.start, piece.start + words.end), words.remedy)
 
     def _say(self, message: str, span: Span, remedy: str | None = None) -> None:
@@ -152,13 +172,9 @@ class _Reader:
 
 
 class _Stopped(Exception):
-    """The parser met a token that it did not accept."""
+    """The parser met a token that it did not accept, at this offset, after so many that it did."""
 
-    def __init__(self, offset: int, interactive: Any) -> None:
+    def __init__(self, offset: int, read: int) -> None:
         self.offset = offset
-        self._interactive = interactive
+        self.read = read
         super().__init__(offset)
-
-    def accepted(self) -> frozenset[str]:
-        """The terminals that it would have accepted. Slow: it tries each."""
-        return frozenset(self._interactive.accepts())
