@@ -20,6 +20,10 @@ MAKE_GOLDEN_FILES = {"torch", "transformers", "regex", "sentencepiece"}
 """What only the script needs that made the committed golden data."""
 
 
+OWN = {"sharddsl", "tests", "benchmarks", "hydra_plugins"}
+"""Packages of this repository."""
+
+
 def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
@@ -38,7 +42,7 @@ def imported(folder: str) -> Iterator[tuple[str, Path]]:
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 modules = [node.module]
             for module in {name.partition(".")[0] for name in modules}:
-                if module not in sys.stdlib_module_names and module not in ("sharddsl", "tests", "hydra_plugins"):
+                if module not in sys.stdlib_module_names and module not in OWN:
                     yield module, path
 
 
