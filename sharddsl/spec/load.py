@@ -13,7 +13,7 @@ from typing import TypeVar
 from sharddsl.findings import Finding, ShardError, UsageError, errors
 from sharddsl.spec.chain import Unit, chain, unit_from, unit_of
 from sharddsl.spec.checks import lower_check, lower_expects
-from sharddsl.spec.inherit import composed, effective_meshes, report_renames
+from sharddsl.spec.inherit import MeshView, composed, effective_meshes, report_renames
 from sharddsl.spec.lets import define_lets, report_unused
 from sharddsl.spec.mesh import override, override_report
 from sharddsl.spec.model import Check, Mesh, Rule, Spec
@@ -112,7 +112,7 @@ def _named(name: str, search: SearchPath) -> Path:
         return path
     known = search.names()
     remedies = [suggestion(nearest(name, known), known)]
-    if isinstance(read(search.cwd / f"{name}{SUFFIX}"), bytes):
+    if os.path.isfile(search.cwd / f"{name}{SUFFIX}"):
         remedies.insert(0, f"a file is named by its path: ./{name}{SUFFIX}")
     elif remedies[0] is not None and remedies[0].startswith("did"):
         remedies.append("known: " + ", ".join(known))
@@ -134,38 +134,54 @@ class _Options:
 
 
 def _assembled(name: str, root: Unit, search: SearchPath, options: _Options) -> Loaded:
+    """The text and its bases, lowered from the farthest base to the command line."""
     units, whole = chain(root, search)
     views = effective_meshes(units, whole)
-    final = views[0]
-    mesh, axes = final.mesh, None if final.mesh is None else frozenset(final.mesh.names)
-    renames = composed(units)
-    scopes = [Scope(u.report, renames=renames[i], axes=axes, origin=i) for i, u in enumerate(units)]
-    for unit, view, scope in zip(units, views, scopes, strict=True):
-        define_lets(_all(unit.file, tree.Let), view.mesh.names if view.mesh is not None else (), scope)
-    per_file = [lower_rules(u.file.statements, s) for u, s in zip(units, scopes, strict=True)]
-    overrides = [_override_rule(text, f"--rule {n}", scopes[0]) for n, text in enumerate(options.rules, start=1)]
-    checks = _checks(root.file, mesh, options.models, scopes[0])
+    scopes = _scopes(units, views)
+    per_file = [lower_rules(unit.file.statements, scope) for unit, scope in zip(units, scopes, strict=True)]
+    appended = [_override_rule(text, f"--rule {n}", scopes[0]) for n, text in enumerate(options.rules, start=1)]
+    checks = _checks(root.file, views[0].mesh, options.models, scopes[0])
     expects = lower_expects(_all(root.file, tree.Expect), scopes[0])
     report_renames(units, views, [scope.used_axes for scope in scopes])
     if root.complete:
         report_unused(_all(root.file, tree.Let), scopes[0])
-    reports = [unit.report for unit in units] + [report for _, report in overrides]
-    if options.mesh and final.known:
-        report, spans = override_report(options.mesh)
-        mesh = override(mesh, options.mesh, report, spans)
-        reports.append(report)
-    findings = _findings(root, reports)
+    mesh, resizing = _resized(views[0], options.mesh)
+    own = [root.report, *(report for _, report in appended), *resizing]
+    bases = [unit.report for unit in units[1:]]
+    findings = _findings(own, bases)
     spec = None
     if not errors(findings):
-        appended = tuple(rule for found, _ in overrides for rule in found)
-        everything = tuple(rule for found in reversed(per_file) for rule in found) + appended
-        spec = Spec(name=name, mesh=mesh, rules=everything, checks=checks, expect=expects)
+        rules = (
+            *(rule for found in reversed(per_file) for rule in found),
+            *(r for found, _ in appended for r in found),
+        )
+        spec = Spec(name=name, mesh=mesh, rules=rules, checks=checks, expect=expects)
     return Loaded(
         spec=spec,
         findings=findings,
-        sources={report.source: report.text for report in reports},
+        sources={report.source: report.text for report in (*own, *bases)},
         paths={unit.report.source: unit.path for unit in units if unit.path is not None},
     )
+
+
+def _scopes(units: Sequence[Unit], views: Sequence[MeshView]) -> list[Scope]:
+    """What the names in each file stand for, its `let`s defined."""
+    mesh = views[0].mesh
+    axes = None if mesh is None else frozenset(mesh.names)
+    scopes = []
+    for origin, (unit, view, renames) in enumerate(zip(units, views, composed(units), strict=True)):
+        scope = Scope(unit.report, renames=renames, axes=axes, origin=origin)
+        define_lets(_all(unit.file, tree.Let), view.mesh.names if view.mesh is not None else (), scope)
+        scopes.append(scope)
+    return scopes
+
+
+def _resized(view: MeshView, sizes: Mapping[str, int]) -> tuple[Mesh | None, list[Report]]:
+    """The mesh with sizes from outside, and what is wrong with those; neither where the mesh itself is not known."""
+    if not sizes or not view.known:
+        return view.mesh, []
+    report, spans = override_report(sizes)
+    return override(view.mesh, sizes, report, spans), [report]
 
 
 _Statement = TypeVar("_Statement", bound=tree.Statement)
@@ -188,8 +204,7 @@ def _checks(file: tree.File, mesh: Mesh | None, models: Collection[str] | None, 
     return tuple(check for check in lowered if check is not None)
 
 
-def _findings(root: Unit, reports: Sequence[Report]) -> tuple[Finding, ...]:
+def _findings(own: Sequence[Report], bases: Sequence[Report]) -> tuple[Finding, ...]:
     """All findings once. Of the bases only errors count: their warnings are their own authors' to read."""
-    bases = {id(report) for report in reports if report is not root.report}
-    kept = (f for report in reports for f in report.findings if id(report) not in bases or f.severity == "error")
-    return tuple(dict.fromkeys(kept))
+    told = [finding for report in own for finding in report.findings]
+    return tuple(dict.fromkeys([*told, *errors(finding for report in bases for finding in report.findings)]))
