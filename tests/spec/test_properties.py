@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sharddsl.findings import errors
+from sharddsl.findings import errors, render
 from sharddsl.spec import Loaded, Spec, parse
 from sharddsl.spec.model import Axes, Named, Positional, Rule
 from sharddsl.syntax import parse as parse_tree
-from sharddsl.syntax import tree
+from sharddsl.syntax import to_text, tree
+from tests.syntax.strategies import files
 
 NAMES = st.sampled_from(["a", "b", "c", "dp", "mp", "seq", "heads", "mode", "tied", "None", "follow"])
 AXES = st.builds("{}{}".format, NAMES, st.sampled_from(["", "?"]))
@@ -159,6 +160,15 @@ CHAINS = {
 @pytest.mark.parametrize("text", CHAINS.values(), ids=CHAINS)
 def test_what_is_nested_too_deep_to_follow_is_refused(text: str) -> None:
     assert {finding.code for finding in parse(text).findings} == {"SHD001"}
+
+
+@given(files)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_every_tree_is_taken(file: tree.File) -> None:
+    loaded = parse(to_text(file))
+    assert "SHD001" not in {finding.code for finding in loaded.findings}
+    assert (loaded.spec is None) == bool(errors(loaded.findings))
+    assert isinstance(render(loaded.findings, loaded.sources), str)
 
 
 @given(st.text(max_size=200))
