@@ -62,10 +62,11 @@ def test_quiet_prints_the_text_alone() -> None:
 
 @pytest.mark.slow
 def test_an_axis_of_minus_one_is_one_virtual_device_and_hosts_are_simulated() -> None:
-    done = generate("model=llama_tiny", "spec=llama/hsdp", "weights=random", "--max-tokens=2", "--prompt=x")
+    mesh = ("spec=llama/hsdp", "spec.mesh.dp=2", "spec.mesh.fsdp=-1")
+    done = generate("model=llama_tiny", *mesh, "weights=random", "--max-tokens=2", "--prompt=x")
     assert done.returncode == 0, done.stderr
     assert "fsdp=-1 is 1 on virtual devices; another size: spec.mesh.fsdp=N" in done.stderr
-    assert "hosts are simulated" in done.stderr
+    assert "2 hosts are simulated" in done.stderr
 
 
 PROMPTS = ["Hi! It's (a) test, x=1", "spec=llama/tp", "-m", "--multirun", "~model", "${oc.env:HOME}", "[a,b]", "a=b,c"]
