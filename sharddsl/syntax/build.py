@@ -15,7 +15,7 @@ from lark import Token
 from sharddsl.findings import Span
 from sharddsl.syntax import tree
 from sharddsl.syntax.newlines import span_of
-from sharddsl.syntax.problem import Problem
+from sharddsl.syntax.problem import Problem, shortened
 
 Children = list[Any]
 _T = TypeVar("_T", bound=tree.Node)
@@ -62,7 +62,7 @@ class Builder:
             tag = children[4]
             if tag != "dcn":
                 raise Problem(
-                    f"an axis has no tag `@{tag}`",
+                    f"an axis has no tag `@{shortened(tag)}`",
                     span_of(tag),
                     "`@dcn` marks an axis that crosses the slow network between hosts",
                 )

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sharddsl.syntax.pieces import begins_statement
+from sharddsl.syntax.problem import shortened
 
 _FOUND = re.compile(
     r"""[A-Za-z_]\w*|[0-9]+(?:\.[0-9]+)?|"(?:[^"\\\n]|\\["\\])*"|'[^'\n]*'|\.{2,3}|[=!<>]=|&&|\|\||//|.""", re.DOTALL
 )
-_LONGEST = 40
 
 PHRASES: tuple[tuple[frozenset[str], str], ...] = tuple(
     (frozenset(terminals.split()), phrase)
@@ -145,12 +145,12 @@ def wanted(accepted: Iterable[str]) -> str:
 def _quoted(found: str) -> str:
     if not found:
         return "the end of the line"
-    shown = found if len(found) <= _LONGEST else found[:_LONGEST] + "…"
+    shown = shortened(found)
     return f"`{shown}`" if shown.isprintable() and shown.strip() else f"the character U+{ord(found[0]):04X}"
 
 
 def _at(stop: Stop, message: str, remedy: str | None = None) -> Words:
-    return Words(message, stop.offset, stop.offset + max(1, min(len(stop.found), _LONGEST)), remedy)
+    return Words(message, stop.offset, stop.offset + max(1, len(stop.found)), remedy)
 
 
 # ------------------------------------------------------------------------------------------------ what people get wrong
@@ -167,16 +167,16 @@ def _open_string(stop: Stop) -> Words | None:
 
 def _quoted_axis(stop: Stop) -> Words | None:
     if stop.found[:1] in ("'", '"') and len(stop.found) > 2 and stop.inside is not None and "NAME" in stop.accepted:
-        name = stop.found[1:-1]
-        return _at(stop, f"names are written without quotes: `{name}`, not {stop.found}")
+        name = shortened(stop.found[1:-1])
+        return _at(stop, f"names are written without quotes: `{name}`, not {shortened(stop.found)}")
     return None
 
 
 def _single_quotes(stop: Stop) -> Words | None:
     if stop.found[:1] == "'" and len(stop.found) > 1:
-        inside = stop.found[1:-1]
+        inside = shortened(stop.found[1:-1])
         if "STRING" in stop.accepted:
-            return _at(stop, f'quotes are double here: "{inside}", not {stop.found}')
+            return _at(stop, f'quotes are double here: "{inside}", not {shortened(stop.found)}')
     return None
 
 
@@ -310,7 +310,7 @@ def _two_on_a_line(stop: Stop) -> Words | None:
     if stop.found == ";":
         return _at(stop, "statements are not separated by `;`", "begin the next statement on its own line")
     if begins_statement(stop.text, stop.offset):
-        return _at(stop, "a statement begins on its own line", f"break the line before `{stop.found[:_LONGEST]}`")
+        return _at(stop, "a statement begins on its own line", f"break the line before `{shortened(stop.found)}`")
     return None
 
 

@@ -16,7 +16,7 @@ _OPENER = {")": "(", "]": "[", "}": "{"}
 
 _TOP = r"(?:let|mesh|check|extends)\b(?!\s*[.{])"
 _PATH = r'[ \t]*(?!\[)(?:[\w.*/"]|\{[\w*, ]*\}|\[[0-9: ]*\])+'
-_STARTER = re.compile(rf"{_TOP}|[ \t]*(?:when|expect)\b|{_PATH}:|{_PATH}\s\{{")
+_STARTER = re.compile(rf"{_TOP}|[ \t]*(?:when|expect)\b|{_PATH}:|{_PATH}[ \t]+\{{")
 _TOP_STARTER = re.compile(_TOP)
 _RULE_STARTER = re.compile(rf"{_TOP}|[ \t]*(?:when|expect)\b|{_PATH}:\s*(?:[\[{{]|replicated|follow)")
 """What cannot stand in a named layout, whose lines look like `dim: axis`."""

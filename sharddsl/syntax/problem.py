@@ -9,6 +9,14 @@ MAX_NESTING = 64
 that no stage after this one can run out of stack."""
 
 
+_LONGEST = 40
+
+
+def shortened(text: str) -> str:
+    """The text as a message quotes it: its beginning, if it is long."""
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+
+
 class Problem(Exception):
     """What is wrong at `span`, and what would work."""
 

@@ -24,7 +24,7 @@ from sharddsl import resources
 from sharddsl.syntax.build import Builder
 from sharddsl.syntax.newlines import Newlines
 
-_HOOKS = {(hook.__module__, hook.__qualname__): hook for hook in (Builder, Newlines)}
+_ALLOWED = {(kind.__module__, kind.__qualname__): kind for kind in (Builder, Newlines, lark.Token)}
 
 
 @lru_cache(maxsize=1)
@@ -60,9 +60,12 @@ def build(grammar: str, *, strict: bool = False) -> lark.Lark:
 
 
 def folder() -> Path | None:
-    """Where tables are kept: `syntax` in `$SHARDDSL_CACHE_DIR`, or in the user's cache folder of this system."""
+    """Where tables are kept: `syntax` in `$SHARDDSL_CACHE_DIR`, or in the user's cache folder of this system.
+
+    To import platformdirs, which knows the same folders, takes as long as to read the table.
+    """
     if chosen := os.environ.get("SHARDDSL_CACHE_DIR"):
-        return Path(chosen, "syntax") if os.path.isabs(chosen) else None
+        return Path(os.path.abspath(os.path.expanduser(chosen)), "syntax")
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA", "")
     elif sys.platform == "darwin":
@@ -80,11 +83,11 @@ def _path(grammar: str) -> Path | None:
 
 
 class _PlainData(pickle.Unpickler):
-    """Makes containers, text and numbers, and the two hooks; refuses every other class or function."""
+    """Makes containers, text (Lark's tokens too), numbers and the two hooks; refuses every other class or function."""
 
     def find_class(self, module: str, name: str) -> object:
         try:
-            return _HOOKS[module, name]
+            return _ALLOWED[module, name]
         except KeyError:
             raise pickle.UnpicklingError(f"{module}.{name} has no place in a parser table") from None
 

@@ -101,3 +101,20 @@ def test_other_bytes_are_one_finding(data: bytes, message: str) -> None:
     assert text == ""
     assert [finding.message for finding in findings] == [message]
     assert [finding.help for finding in findings] == ["a spec is a UTF-8 text file"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x: ['{}']",
+        "'{}': [x]",
+        "x: [a] {}",
+        "mesh: [a=1 @{}]",
+        "x: [a] {}: [b]",
+        "layers[{}].w: [x]",
+        "when a == not {} {{}}",
+    ],
+)
+def test_a_message_quotes_no_more_than_the_beginning_of_a_name(text: str) -> None:
+    for finding in parse(text.format("n" * 100_000)).findings:
+        assert len(finding.message + (finding.help or "")) < 300

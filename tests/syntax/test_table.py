@@ -151,12 +151,11 @@ def test_links_are_not_followed(cache: Path, tmp_path: Path, monkeypatch: pytest
     assert len(built) == 2
 
 
-@pytest.mark.parametrize("folder", ["/proc/nowhere", "/dev/null", "relative/folder"])
+@pytest.mark.parametrize("folder", ["/proc/nowhere", "/dev/null", "/dev/null/folder"])
 def test_without_a_usable_folder_there_is_no_table(folder: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHARDDSL_CACHE_DIR", folder)
     assert parsed_anew() == EXPECTED
     assert not cache.exists()
-    assert not Path("relative").exists()
 
 
 def child(environment: dict[str, str]) -> subprocess.Popen[str]:
