@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -33,16 +33,17 @@ def abstract_params(config: LlamaConfig, run: Run) -> Params:
     return params
 
 
+def initial_params(config: LlamaConfig, run: Run, key: Array) -> Params:
+    """Random params. Where each lies is for the caller to say, with `jit`'s output shardings: see `init_params`."""
+    model = Llama(config, run, nnx.Rngs(params=key))
+    params: Params = nnx.to_pure_dict(nnx.split(model, nnx.Param)[1])
+    return params
+
+
 def init_params(config: LlamaConfig, run: Run, partition: Partition, seed: int = 0) -> Params:
     """Random params, each device making its own shards only. The values depend on the seed, not on the partition."""
-
-    def init(key: Array) -> Params:
-        model = Llama(config, run, nnx.Rngs(params=key))
-        params: Params = nnx.to_pure_dict(nnx.split(model, nnx.Param)[1])
-        return params
-
     shardings = partition.shardings(abstract_params(config, run))
-    return born_sharded(init, shardings, jax.random.key(seed))
+    return born_sharded(partial(initial_params, config, run), shardings, jax.random.key(seed))
 
 
 def forward(
