@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
-from sharddsl.config.jobs import Job, Task
 from sharddsl.findings import ShardError, UsageError
+
+if TYPE_CHECKING:
+    from sharddsl.config.jobs import Job, Task
 
 
 def report(error: Exception) -> int:

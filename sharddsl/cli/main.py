@@ -36,6 +36,7 @@ completion (bash): eval "$(sharddsl -sc install=bash)"
 def entry() -> NoReturn:
     """The console script."""
     gc.disable()  # a cold start allocates much and frees nothing; commands that run longer turn it on again
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else every installed package is asked for some
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that lacks a character must not end the program
             stream.reconfigure(errors="backslashreplace")
