@@ -39,6 +39,7 @@ def split(text: str, where: Piece, ignored: frozenset[int]) -> list[Piece]:
     depth = 0
     goes_on = False
     begin = line = start
+    indent = end  # of the statement's first line, once that is known
     comment: int | None = None
     for mark in MARK.finditer(text, start, end):
         kind = mark[0][0]
@@ -50,14 +51,24 @@ def split(text: str, where: Piece, ignored: frozenset[int]) -> list[Piece]:
             depth -= mark.start() not in ignored
         elif kind == "\n":
             written = text[line : mark.start() if comment is None else comment].strip()
-            line, comment = mark.end(), None
             if written:
                 goes_on = _GOES_ON.search(written[-8:]) is not None
-            if depth == 0 and (not goes_on or _STARTER.match(text, line)):
+                indent = min(indent, _indent(text, line))
+            line, comment = mark.end(), None
+            # A line that is indented deeper goes on with the statement, whatever it looks like.
+            if depth == 0 and (not goes_on or (_STARTER.match(text, line) and _indent(text, line) <= indent)):
                 _add(pieces, text, begin, mark.start())
-                begin = mark.end()
+                begin, indent = line, end
     _add(pieces, text, begin, end)
     return pieces
+
+
+def _indent(text: str, line: int) -> int:
+    blank = _SPACES.match(text, line)
+    return blank.end() - line if blank else 0
+
+
+_SPACES = re.compile(r"[ \t]*")
 
 
 def body(text: str, piece: Piece, ignored: frozenset[int]) -> Piece | None:

@@ -9,7 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sharddsl.syntax import Parsed, parse, to_text
-from sharddsl.syntax.recovery import MAX_FINDINGS
+from sharddsl.syntax.recovery import MAX_FINDINGS, recover
+from tests.syntax.test_corpus import pairs
 
 GOOD = [
     "embed.w: [mp, None]",
@@ -101,6 +102,8 @@ def test_errors_within_blocks_are_found_one_by_one() -> None:
         ("attn {\n  wq: [x]\nmesh: [a=1]", [1], "wq: [x]\nmesh: [a=1]\n"),
         ("a:\nb: [x]", [1], "b: [x]\n"),
         ("expect a +\ncheck m", [1], "check m\n"),
+        ("when a or\n  b {}\nx y", [3], "when a or b {}\n"),
+        ("attn {\n  a:\n  b: [x]\n}", [2], "attn {\n  b: [x]\n}\n"),
         ("expect a +\n\n# c\n  b\nx y", [5], "expect a + b\n"),
         ("a b\n\tc: [d]\n  e f", [1, 3], "c: [d]\n"),
         ("a b\r\nc: [d]\r\ne f\rg: [h]", [1, 3], "c: [d]\ng: [h]\n"),
@@ -116,6 +119,14 @@ def test_spans_are_those_of_the_whole_text() -> None:
     parsed = parse("x y\n\n  a.b: [c, (d,\n  e)]")
     (rule,) = parsed.file.statements
     assert (rule.span.line, rule.span.column, rule.span.end_line, rule.span.end_column) == (3, 3, 4, 6)
+
+
+@pytest.mark.parametrize("text", [written for written, _ in pairs()])
+def test_reading_statement_by_statement_gives_the_same_tree(text: str) -> None:
+    file, findings = recover(text, "a")
+    assert findings == ()
+    assert file == parse(text).file
+    assert [s.span for s in file.statements] == [s.span for s in parse(text).file.statements]
 
 
 def test_many_errors_are_counted_not_listed() -> None:
