@@ -76,12 +76,15 @@ def test_same_default_run_as_hydra(run: str) -> None:
 
 def test_values_are_what_was_written() -> None:
     """The comparison above would not notice a mistake that both readers make."""
-    config = fast.read((*BASE, "spec.mesh.fsdp=-1", "model.layers=2", "run.batch=8", "weights='7'"), "generate")
+    config = fast.read(
+        (*BASE, "spec.mesh.fsdp=-1", "model.layers=2", "run.batch=8", "weights='7'", "data=demo"), "generate"
+    )
     assert config is not None
     assert (config.model.name, config.model.layers, config.model.embed) == ("llama_tiny", 2, 128)
     assert (config.spec.ref, config.spec.mesh) == ("llama/fsdp_tp", {"fsdp": -1})
     assert (config.run.mode, config.run.precision, config.run.batch) == ("prefill", "f32", 8)
     assert config.weights == "7"
+    assert len(config.data.prompts) == 3
 
 
 LEFT_TO_HYDRA = [
