@@ -3,7 +3,8 @@
 VENV ?= .venv
 # The interpreter that VENV is made with; left empty, one that runs is looked for.
 PYTHON ?=
-PYTEST_FLAGS ?= -n auto
+# One file to a worker: what its tests share (a built wheel, compiled programs) is made once.
+PYTEST_FLAGS ?= -n auto --dist loadfile
 
 BIN = $(VENV)/bin
 

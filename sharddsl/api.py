@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sharddsl.findings import Finding, ShardError, UsageError, errors
@@ -38,7 +39,7 @@ def load(ref: str | os.PathLike[str], *, rules: Sequence[str] = ()) -> Spec:
 
     Raises `ShardError` with everything that is wrong in the text, `UsageError` where there is no such spec.
     """
-    return Spec(load_spec(ref if isinstance(ref, str) else os.fspath(ref), rules=rules))
+    return Spec(load_spec(ref if isinstance(ref, str) else Path(ref), rules=rules))
 
 
 def parse(text: str, *, source: str = "<text>", rules: Sequence[str] = ()) -> Spec:
