@@ -7,42 +7,53 @@ from dataclasses import dataclass
 
 from sharddsl.findings import Finding
 from sharddsl.layout.model import MeshSizes
+from sharddsl.layout.ways import ways
 from sharddsl.spec.evaluate import EvaluationError, Value, evaluate
+from sharddsl.spec.expressions import KINDS
 from sharddsl.spec.model import Condition, Rule, Spec
 from sharddsl.tensors.model import Inventory
 
 
 @dataclass(frozen=True, slots=True)
 class Applying:
-    """The rules that apply, in order; the conditions that could not be decided; what is wrong with some of them."""
+    """The rules that apply, in order, if the conditions that could not be decided are what `assumed` says."""
 
     rules: tuple[Rule, ...]
-    unknown: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    assumed: Mapping[str, bool]
 
 
-def applying(spec: Spec, inventory: Inventory, mesh: MeshSizes, hosts: int | None) -> Applying:
-    """A rule applies if all its conditions are true; one whose condition is unknown does not, and is listed."""
+def applying(
+    spec: Spec, inventory: Inventory, mesh: MeshSizes, hosts: int | None
+) -> tuple[tuple[Applying, ...], tuple[Finding, ...]]:
+    """A rule applies if all its conditions are true. Where the value of some is unknown, the ways in which they can
+    come out, the one in which the fewest hold first; and what is wrong with conditions."""
     names = known_names(inventory, mesh, hosts)
-    verdicts: dict[str, bool | None] = {}
+    verdicts: dict[str, bool] = {}
+    unknown: dict[str, Condition] = {}
     findings: list[Finding] = []
     for condition in dict.fromkeys(c for rule in spec.rules for c in rule.conditions):
-        if condition.text not in verdicts:
-            verdicts[condition.text], wrong = _verdict(condition, names)
+        if condition.text not in verdicts and condition.text not in unknown:
+            verdict, wrong = _verdict(condition, names)
             findings += wrong
-    rules = tuple(rule for rule in spec.rules if all(verdicts[c.text] for c in rule.conditions))
-    unknown = tuple(text for text, verdict in verdicts.items() if verdict is None)
-    return Applying(rules, unknown, tuple(findings))
+            if verdict is None:
+                unknown[condition.text] = condition
+            else:
+                verdicts[condition.text] = verdict
+    found = []
+    for way in ways(tuple(unknown.values()), names) if unknown else ((),):
+        assumed = dict(zip(unknown, way, strict=True))
+        holds = {**verdicts, **assumed}
+        found.append(Applying(tuple(r for r in spec.rules if all(holds[c.text] for c in r.conditions)), assumed))
+    return tuple(found), tuple(findings)
 
 
 def known_names(inventory: Inventory, mesh: MeshSizes, hosts: int | None) -> Mapping[str, Value]:
-    """What each name stands for; None where it has no value yet. A dim hides an axis of the same name, which is then
-    `mesh.<axis>`."""
-    axes = dict(mesh.sizes)
+    """What each name stands for; None where it has no value yet. An axis that is called like a dim or another word of
+    conditions is `mesh.<axis>` alone, and of the inventory's sizes only the dims that the language knows are names."""
     return {
-        **axes,
-        **{f"mesh.{axis}": size for axis, size in axes.items()},
-        **inventory.sizes,
+        **{axis: size for axis, size in mesh.sizes.items() if axis not in KINDS},
+        **{f"mesh.{axis}": size for axis, size in mesh.sizes.items()},
+        **{dim: size for dim, size in inventory.sizes.items() if dim in KINDS},
         "tied": inventory.tied,
         "mode": inventory.mode,
         "devices": mesh.size if mesh.devices is None else mesh.devices,

@@ -97,7 +97,8 @@ class Layout:
     placements: tuple[Placement, ...]
     findings: tuple[Finding, ...] = ()
     unknown: tuple[str, ...] = ()
-    """Conditions whose value is not known here (no batch, say); their rules were taken not to apply."""
+    """What could not be judged: conditions whose value is not known here (no batch, say), each with what was taken for
+    it, and namespaces that rules speak of and the inventory says nothing about."""
     sources: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property

@@ -16,8 +16,8 @@ from sharddsl.tensors.model import Inventory, Tensor
 
 @dataclass(frozen=True)
 class Resolution:
-    """`rules` are those that apply, in order; `decided` has one decision per kind of tensor, `decisions` one per
-    tensor, in the inventory's order."""
+    """`rules` are those that apply, in order, if the conditions of unknown value come out as `assumed`; `decided` has
+    one decision per kind of tensor, `decisions` one per tensor, in the inventory's order."""
 
     spec: Spec
     inventory: Inventory
@@ -25,7 +25,7 @@ class Resolution:
     hosts: int | None
     sources: Mapping[str, str]
     rules: tuple[Rule, ...]
-    unknown: tuple[str, ...]
+    assumed: Mapping[str, bool]
     condition_findings: tuple[Finding, ...]
     matcher: Matcher
     decided: tuple[Decision, ...]

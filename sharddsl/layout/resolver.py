@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from sharddsl.findings import Finding
 from sharddsl.layout import about_entries, about_rules
 from sharddsl.layout.conditions import applying
 from sharddsl.layout.decide import Decider, Decision
@@ -26,23 +28,52 @@ def resolve(
     Whatever is wrong with the spec is in the layout's findings; a layout with an error among them is good for showing
     only. `hosts` is the number of processes that feed the mesh, for conditions and for the rows that each one loads.
     `sources` maps file names to texts, for findings to show.
+
+    Where conditions have no value yet, the layout is the one in which the fewest of them hold. What the others would
+    bring is among its findings, as warnings, since it may never come to it.
     """
-    resolution = resolution_of(spec, inventory, mesh, hosts=hosts, sources=sources)
-    return layout_of(resolution)
+    resolutions = resolutions_of(spec, inventory, mesh, hosts=hosts, sources=sources)
+    shown, *others = (layout_of(resolution) for resolution in resolutions)
+    if not others:
+        return shown
+    return replace(shown, findings=_of_all_ways(resolutions, (shown, *others)))
 
 
-def resolution_of(
+def resolutions_of(
     spec: Spec,
     inventory: Inventory,
     mesh: MeshSizes,
     *,
     hosts: int | None = None,
     sources: Mapping[str, str] | None = None,
-) -> Resolution:
-    """All that `resolve` finds out, for those who judge the rules further."""
-    applied = applying(spec, inventory, mesh, hosts)
-    decider = Decider(applied.rules, inventory, mesh)
-    # params first, whatever the inventory's order: others follow them
+) -> tuple[Resolution, ...]:
+    """All that `resolve` finds out, for those who judge the rules further: once for each way in which conditions of
+    unknown value can come out, the one that is shown first."""
+    ways, findings = applying(spec, inventory, mesh, hosts)
+    found: list[Resolution] = []
+    for way in ways:
+        decider = Decider(way.rules, inventory, mesh)
+        decisions = _decisions(decider, inventory)
+        found.append(
+            Resolution(
+                spec=spec,
+                inventory=inventory,
+                mesh=mesh,
+                hosts=hosts,
+                sources=dict(sources or {}),
+                rules=way.rules,
+                assumed=way.assumed,
+                condition_findings=findings,
+                matcher=decider.matcher,
+                decided=tuple(decider.decided.values()),
+                decisions=decisions,
+            )
+        )
+    return tuple(found)
+
+
+def _decisions(decider: Decider, inventory: Inventory) -> tuple[Decision, ...]:
+    """One per tensor, in the inventory's order; params are decided first, since others follow them."""
     decisions: dict[int, Decision] = {}
     for index, tensor in enumerate(inventory.tensors):
         if tensor.namespace == "param":
@@ -50,19 +81,7 @@ def resolution_of(
     for index, tensor in enumerate(inventory.tensors):
         if tensor.namespace != "param":
             decisions[index] = decider.decide(tensor)
-    return Resolution(
-        spec=spec,
-        inventory=inventory,
-        mesh=mesh,
-        hosts=hosts,
-        sources=dict(sources or {}),
-        rules=applied.rules,
-        unknown=applied.unknown + _absent(applied.rules, inventory),
-        condition_findings=applied.findings,
-        matcher=decider.matcher,
-        decided=tuple(decider.decided.values()),
-        decisions=tuple(decisions[index] for index in range(len(inventory.tensors))),
-    )
+    return tuple(decisions[index] for index in range(len(inventory.tensors)))
 
 
 def layout_of(resolution: Resolution) -> Layout:
@@ -76,7 +95,8 @@ def layout_of(resolution: Resolution) -> Layout:
         _placement(tensor, decision)
         for tensor, decision in zip(resolution.inventory.tensors, resolution.decisions, strict=True)
     )
-    return Layout(resolution.mesh, resolution.inventory, placements, findings, resolution.unknown, resolution.sources)
+    unknown = (*_assumptions(resolution.assumed), *_absent(resolution.rules, resolution.inventory))
+    return Layout(resolution.mesh, resolution.inventory, placements, findings, unknown, resolution.sources)
 
 
 def _placement(tensor: Tensor, decision: Decision) -> Placement:
@@ -92,6 +112,37 @@ def _placement(tensor: Tensor, decision: Decision) -> Placement:
         assigned.dropped,
         assigned.local_shape,
     )
+
+
+def _of_all_ways(resolutions: Sequence[Resolution], layouts: Sequence[Layout]) -> tuple[Finding, ...]:
+    """The findings of all ways, each once; those that are not made in every way say in which."""
+    causes = [{_cause(finding) for finding in layout.findings} for layout in layouts]
+    everywhere, told = set.intersection(*causes), set[object]()
+    findings: list[Finding] = []
+    for resolution, layout, own in zip(resolutions, layouts, causes, strict=True):
+        for finding in layout.findings:
+            cause = _cause(finding)
+            if cause in told:
+                continue
+            findings.append(finding if cause in everywhere else _if(finding, resolution, certain=layout is layouts[0]))
+        told |= own
+    return tuple(findings)
+
+
+def _cause(finding: Finding) -> object:
+    """What a finding is about, however many tensors show it."""
+    return finding.code, finding.where, finding.tensor, finding.dim
+
+
+def _if(finding: Finding, resolution: Resolution, *, certain: bool) -> Finding:
+    """The finding under what is assumed; an error only where the layout that is shown rests on that."""
+    held = [f"`{text}`" if holds else f"not `{text}`" for text, holds in resolution.assumed.items()]
+    severity = finding.severity if certain or finding.severity == "info" else "warning"
+    return replace(finding, message=f"if {' and '.join(held)}: {finding.message}", severity=severity)
+
+
+def _assumptions(assumed: Mapping[str, bool]) -> tuple[str, ...]:
+    return tuple(f"{text} (taken {'to hold' if holds else 'not to hold'})" for text, holds in assumed.items())
 
 
 def _absent(rules: Sequence[Rule], inventory: Inventory) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ def _footer(layout: Layout, files: Mapping[str, str]) -> Iterator[str]:
             yield f"{name or ':n'} is {source}" if name else f":n is line n of {source}"
     if layout.unknown:
         yield ""
-        yield "not known here, so these rules were taken not to apply:"
+        yield "not known here:"
         for text in layout.unknown:
             yield f"{_GAP}{text}"
 

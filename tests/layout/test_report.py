@@ -89,7 +89,7 @@ def test_layers_that_are_alike_share_a_line() -> None:
 
 def test_what_is_not_known_is_said() -> None:
     shown = to_text(resolved("mesh: [a=2]\n*: replicated\nwhen batch > 2 { w: [a] }", tensors("w: x 8")))
-    assert shown.endswith("\nnot known here, so these rules were taken not to apply:\n  batch > 2\n")
+    assert shown.endswith("\nnot known here:\n  batch > 2 (taken not to hold)\n")
 
 
 def test_totals_are_sums_written_out() -> None:

@@ -36,7 +36,59 @@ def test_a_rule_under_a_false_condition_does_not_count() -> None:
 def test_an_unknown_condition_is_listed_and_its_rules_do_not_count() -> None:
     layout = resolved(MESH + "*: {embed: a}\nwhen batch > 4 { mlp.w: [b, c] }", tensors(W, "other: batch ?"))
     assert layout["mlp.w"].axes == (("a",), ())
-    assert layout.unknown == ("batch > 4",)
+    assert layout.unknown == ("batch > 4 (taken not to hold)",)
+    assert layout.findings == ()
+
+
+def test_an_unknown_condition_is_looked_at_both_ways() -> None:
+    text = MESH + "*: {embed: a}\nwhen batch > 4 { mlp.w: [b, b] }\nother: [c, c]"
+    layout = resolved(text, tensors(W, "other: x 4, batch ?"))
+    told = [(f.code, f.severity, f.message) for f in layout.findings]
+    assert told == [
+        ("SHD102", "error", "c is on two dims of other: x and batch"),  # in any case
+        ("SHD102", "warning", "if `batch > 4`: b is on two dims of mlp.w: embed and ffn"),
+    ]
+    assert layout["mlp.w"].axes == (("a",), ())
+
+
+@pytest.mark.parametrize(
+    ("conditions", "axes", "assumed"),
+    [
+        (("batch > 4", "batch <= 4"), (("a",), ()), (False, True)),
+        (("batch % 8 == 0", "not batch % 8 == 0"), (("a",), ()), (False, True)),
+        (("tied", "not tied"), (("a",), ()), (False, True)),
+        (("batch > 4 or c == 4", "batch > 4"), (("b",), ()), (False,)),
+    ],
+)
+def test_of_conditions_that_exclude_each_other_one_is_taken_to_hold(
+    conditions: tuple[str, str], axes: tuple[object, ...], assumed: tuple[bool, ...]
+) -> None:
+    first, second = conditions
+    text = MESH + f"when {first} {{ mlp.w: [b] }}\nwhen {second} {{ mlp.w: [a] }}"
+    layout = resolved(text, tensors(W))
+    assert layout["mlp.w"].axes == axes
+    assert layout.findings == ()
+    assert [text.endswith("(taken to hold)") for text in layout.unknown] == list(assumed)
+
+
+def test_what_only_one_way_lacks_is_said_of_that_way() -> None:
+    text = MESH + "when hosts * 2 > devices { mlp.w: [b] }\nwhen hosts * 2 == devices { mlp.w: [a] }"
+    layout = resolved(text, tensors(W))
+    assert [(f.code, f.severity) for f in layout.findings] == [("SHD202", "error")]
+    assert layout.findings[0].message == (
+        "if not `hosts * 2 > devices` and not `hosts * 2 == devices`: mlp.w has no rule: 100 % of the bytes of param"
+    )
+    assert resolved(text, tensors(W), hosts=8)["mlp.w"].axes == (("a",), ())
+
+
+def test_a_dim_hides_an_axis_of_its_name_and_other_sizes_hide_nothing() -> None:
+    text = "mesh: [seq=2, mp=4]\nmlp.w: replicated\nwhen seq > 1 { mlp.w: [seq] }\nwhen mp == 4 { mlp.w: [mp] }"
+    held = tensors(W)
+    held = type(held)("these", held.tensors, {"mp": 3, "seq": 1})
+    assert resolved(text, held)["mlp.w"].axes == (("mp",), ())
+    layout = resolved(text.replace("when mp == 4", "when mp == 3"), type(held)("these", held.tensors))
+    assert layout["mlp.w"].axes == ((), ())
+    assert layout.unknown == ("seq > 1 (taken not to hold)",)
 
 
 def test_a_condition_without_a_value_is_a_finding() -> None:
