@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from textwrap import wrap
 from typing import Literal
 
 Severity = Literal["error", "warning", "info"]
@@ -98,7 +99,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to say about the input; one root cause gives one finding, with a `count` of the places it shows."""
+    """One thing to say about the input; one root cause gives one finding, with a `count` of the tensors it is in."""
 
     code: str
     severity: Severity
@@ -152,9 +153,9 @@ def render(findings: Iterable[Finding], sources: Mapping[str, str] | None = None
 
 
 def _render_one(finding: Finding, sources: Mapping[str, str]) -> str:
-    times = f" ({finding.count} times)" if finding.count > 1 else ""
+    tensors = f" ({finding.count} tensors)" if finding.count > 1 else ""
     place = f"{finding.where}: " if finding.where else ""
-    lines = [f"{place}{finding.severity} {finding.code} {finding.name}: {finding.message}{times}"]
+    lines = [f"{place}{finding.severity} {finding.code} {finding.name}: {finding.message}{tensors}"]
     if finding.where is not None:
         lines += _excerpt(finding.where, sources, finding.note)
     elif finding.note:
@@ -182,6 +183,10 @@ _WIDEST_EXCERPT = 120
 """Longer source lines are cut around the caret, so that a 10 MB line does not become a 10 MB message."""
 
 
+_WIDEST_NOTE = 100
+"""Columns. A note that does not fit beside the caret stands below it."""
+
+
 def _excerpt(where: Location, sources: Mapping[str, str], note: str | None) -> list[str]:
     lines = _lines(sources.get(where.source, ""))
     if not 1 <= where.span.line <= len(lines):
@@ -194,4 +199,9 @@ def _excerpt(where: Location, sources: Mapping[str, str], note: str | None) -> l
     carets = "^" * max(1, min(end, cut + len(shown)) - start)
     margin = len(str(where.span.line))
     marked = f"  {'':{margin}} | {' ' * (start - cut)}{carets}"
-    return [f"  {where.span.line} | {shown}", f"{marked} {note}" if note else marked]
+    quoted = [f"  {where.span.line} | {shown}", marked]
+    if note and len(marked) + 1 + len(note) <= _WIDEST_NOTE:
+        quoted[-1] += f" {note}"
+    elif note:
+        quoted += [f"  {'':{margin}} | {part}" for part in wrap(note, _WIDEST_NOTE - margin - len("   | "))]
+    return quoted

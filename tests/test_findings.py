@@ -20,13 +20,22 @@ def test_the_line_with_carets_a_note_and_help() -> None:
         related=((Location("b.shard", Span(4, 2, 4, 3)), "the base"),),
     )
     assert render([shown], {"a.shard": TEXT}).splitlines() == [
-        "a.shard:2:17: error SHD101 unknown-axis: no axis `mp` (3 times)",
+        "a.shard:2:17: error SHD101 unknown-axis: no axis `mp` (3 tensors)",
         "  2 | attn.wq: [fsdp, mp]",
         "    |                 ^^ attn.wq",
         "  b.shard:4:2: the base",
         "  help: first",
         "        second",
     ]
+
+
+def test_a_long_note_stands_below_the_caret() -> None:
+    *_, carets, first, second = render([finding(Span(2, 17, 2, 19), note="tensor " * 16)], {"a.shard": TEXT}).split(
+        "\n"
+    )
+    assert carets == "    |                 ^^"
+    assert first == "    | " + " ".join(["tensor"] * 13)
+    assert second == "    | tensor tensor tensor"
 
 
 def test_without_a_text_or_a_place() -> None:
