@@ -123,14 +123,14 @@ def axes_twice(resolution: Resolution) -> Iterator[Finding]:
 
 def too_many_entries(resolution: Resolution) -> Iterator[Finding]:
     """SHD301: a positional layout with more entries than one layer's tensor has dims."""
-
-    def key(problem: TooManyEntries, tensor: Tensor) -> Hashable:
-        return problem.rule.where, problem.rank
-
-    for cause in _causes(resolution, TooManyEntries, key, lambda p: p.rule.layout_at):
-        problem, tensor = cause.problem, cause.tensors[0]
-        help_ = f"write at most {problem.rank} entr{'y' if problem.rank == 1 else 'ies'}, or name the dims: {{…}}"
-        if LAYERS in tensor.dims and problem.entries == problem.rank + 1:
+    for cause in _causes(resolution, TooManyEntries, lambda p, _: p.rule.where, lambda p: p.rule.layout_at):
+        entries, tensor = cause.problem.entries, cause.tensors[0]
+        ranks = sorted({_rank(t) for t in cause.tensors})
+        others = "" if len(ranks) == 1 else f", and for others of {ranks[0]} to {ranks[-1]} dims"
+        most = f"write at most {_count(ranks[0], 'entry', 'entries')}"
+        named = "name the dims: {…}"
+        help_ = f"{most}, or {named}" if len(ranks) == 1 else f"the tensors differ in rank: {named}"
+        if LAYERS in tensor.dims and entries == _rank(tensor) + 1:
             help_ += (
                 "\na positional layout speaks of one layer, and the stack of layers is whole: leave its entry out"
                 f"\nor split it by name: {{.., {LAYERS}: axis}}"
@@ -138,13 +138,22 @@ def too_many_entries(resolution: Resolution) -> Iterator[Finding]:
         yield Finding(
             "SHD301",
             "error",
-            f"{problem.entries} entries for the {problem.rank} dim{'' if problem.rank == 1 else 's'} of {tensor.name}",
+            f"{entries} entries for the {_count(_rank(tensor), 'dim', 'dims')} of {tensor.name}{others}",
             cause.places[0],
             help=help_,
             tensor=tensor.name,
             count=len(cause.tensors),
             note=note_of(cause.tensors),
         )
+
+
+def _rank(tensor: Tensor) -> int:
+    """The dims that a positional layout speaks of: those of one layer."""
+    return sum(dim != LAYERS for dim in tensor.dims)
+
+
+def _count(number: int, one: str, more: str) -> str:
+    return f"{number} {one if number == 1 else more}"
 
 
 def entries_for_scalars(resolution: Resolution) -> Iterator[Finding]:
@@ -160,7 +169,7 @@ def entries_for_scalars(resolution: Resolution) -> Iterator[Finding]:
             yield Finding(
                 "SHD301",
                 "error",
-                f"{len(entries)} entr{'y' if len(entries) == 1 else 'ies'} for {listed(names_of(tensors), 3)}, "
+                f"{_count(len(entries), 'entry', 'entries')} for {listed(names_of(tensors), 3)}, "
                 f"which {'is a scalar' if len(tensors) == 1 else 'are scalars'}",
                 rule.layout_at,
                 help="a scalar has no dims to split: leave the rule out, or write `replicated`",

@@ -1,145 +1,29 @@
-"""Findings about rules as a whole: those that match nothing, tensors that no rule matches, dims that no tensor has."""
+"""Findings about rules as a whole: tensors that no rule matches, dims that no tensor has, what an override replaces."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from functools import cache
-from itertools import islice
 
 from sharddsl.findings import Edit, Finding, Location, Span
-from sharddsl.layout.decide import Decision
-from sharddsl.layout.matching import Matcher, Matches
+from sharddsl.layout.decide import BATCH, RESIDUAL, Decision
 from sharddsl.layout.naming import names_of, note_of, sized_dims
 from sharddsl.layout.resolution import Resolution
-from sharddsl.layout.words import did_you_mean, listed, nearest
-from sharddsl.spec.model import NAMESPACES, Named, Namespace, Pattern, Rule
-from sharddsl.tensors.model import LAYERS, Path, Tensor
+from sharddsl.layout.words import did_you_mean, listed
+from sharddsl.spec.model import NAMESPACES, Named, Namespace
+from sharddsl.tensors.model import LAYERS, Tensor
 
-HEAD = Path(("lm_head", "w"))
-"""The weight that a model with a tied head does without."""
-
-_NEAR_FOR = 50
-_MOST_TAILS = 500
-"""The nearest paths are sought among so many, and for so many dead rules: with more, a name is not what is wrong."""
-
-_NUMBER = re.compile(r"\d+")
+_RULES_SHOWN = 8
+_RULES_PROPOSED = 50
+"""With more kinds of tensors than this without a rule, the remedy is no list of rules."""
 
 
 def findings(resolution: Resolution) -> tuple[Finding, ...]:
     """All findings about rules."""
-    out_of_reach = dict(layers_out_of_reach(resolution))
     return (
-        *out_of_reach.values(),
-        *dead_patterns(resolution, frozenset(out_of_reach)),
         *missing_rules(resolution),
         *unknown_dims(resolution),
         *dims_twice(resolution),
         *replaced(resolution),
-    )
-
-
-# --------------------------------------------------------------------------------------------------------------- SHD201
-
-
-def dead_patterns(resolution: Resolution, spared: frozenset[int]) -> Iterator[Finding]:
-    """SHD201: a rule, or one alternative of its pattern, that matches no tensor; SHD310 where that is the head of a
-    model whose head is tied. `spared` are rules that another finding speaks of."""
-    judged = {tensor.namespace for tensor in resolution.inventory}
-    alive = frozenset().union(*(decision.matches.alternatives for decision in resolution.decided))
-    dead = [
-        (number, None, rule.pattern)
-        for number, rule in resolution.numbered()
-        if number not in resolution.matched and number not in spared and rule.pattern.namespace in judged
-    ] + [
-        (alternative.rule, alternative.text, alternative.pattern)
-        for index, alternative in enumerate(resolution.matcher.alternatives)
-        if index not in alive and alternative.rule in resolution.matched
-    ]
-    suggestions = 0
-    tails = cache(lambda namespace, length: _tails(resolution, namespace, length))
-    for number, text, pattern in sorted(dead, key=lambda item: item[0]):
-        rule = resolution.rules[number]
-        if resolution.inventory.tied and _names_head(pattern):
-            yield _tied_head(rule, resolution)
-            continue
-        length = max(1, len(pattern.segments))
-        known = tails(pattern.namespace, length)
-        near = _nearest_paths(pattern, known) if suggestions < _NEAR_FOR else []
-        suggestions += 1
-        yield _dead(rule, text, near, known)
-
-
-def _dead(rule: Rule, text: str | None, near: Sequence[str], known: Sequence[str]) -> Finding:
-    namespace = "" if rule.pattern.namespace == "param" else f" of {rule.pattern.namespace}"
-    if text is None:
-        message = f"`{rule.pattern.text}` matches no tensor{namespace}"
-    else:
-        message = f"`{text}` in `{rule.pattern.text}` matches no tensor{namespace}; the other alternatives do"
-    # within a block the text at that place is but the end of the pattern, and a path would not fit there
-    span = rule.pattern_at.span
-    written_whole = span.line == span.end_line and span.end_column - span.column == len(rule.pattern.text)
-    plain = text is None and span.line > 0 and len(near) > 0 and not rule.pattern.rooted and written_whole
-    return Finding(
-        "SHD201",
-        "error",
-        message,
-        rule.pattern_at,
-        help=f"did you mean {' or '.join(near)}?" if near else f"paths end in {listed(known, 6)}",
-        tensor=rule.pattern.text,
-        fix=(Edit(rule.pattern_at, near[0]),) if plain else (),
-    )
-
-
-def _nearest_paths(pattern: Pattern, tails: Sequence[str]) -> list[str]:
-    """Of the ends of paths, those that look like the pattern, or at least end like it."""
-    wanted = ".".join(segment.text for segment in pattern.segments)
-    near = nearest(wanted, tails)
-    if not near and pattern.segments:
-        ends = {tail.rsplit(".", 1)[-1]: tail for tail in tails}
-        near = [ends[end] for end in nearest(pattern.segments[-1].text, ends)]
-    prefix = "" if pattern.namespace == "param" else f"{pattern.namespace}."
-    return [prefix + path for path in near]
-
-
-def _tails(resolution: Resolution, namespace: Namespace, length: int) -> list[str]:
-    """The ends of paths, `length` segments long; of those that differ in a number only, the first."""
-    found: dict[tuple[str, ...], str] = {}
-    plain: dict[str, str] = {}
-    for tensor in resolution.inventory.of(namespace):
-        tail = tensor.path.segments[-length:]
-        for segment in tail:
-            if segment not in plain:
-                plain[segment] = _NUMBER.sub("0", segment)
-        found.setdefault(tuple(plain[segment] for segment in tail), ".".join(tail))
-    return list(found.values())[:_MOST_TAILS]
-
-
-def _names_head(pattern: Pattern) -> bool:
-    return bool(pattern.segments) and Matcher([pattern]).match(pattern.namespace, _head_path(pattern)).rules != ()
-
-
-def _head_path(pattern: Pattern) -> Path:
-    return Path(("mu", *HEAD.segments)) if pattern.namespace == "opt" else HEAD
-
-
-def _tied_head(rule: Rule, resolution: Resolution) -> Finding:
-    """SHD310."""
-    start, end = rule.where.span, rule.where.span
-    fix: tuple[Edit, ...] = ()
-    if start.line:
-        before = Location(rule.where.source, Span(start.line, start.column, start.line, start.column))
-        after = Location(rule.where.source, Span(end.end_line, end.end_column, end.end_line, end.end_column))
-        fix = (Edit(before, "when not tied { "), Edit(after, " }"))
-    return Finding(
-        "SHD310",
-        "warning",
-        f"`{rule.pattern.text}` is for a head of its own, and the head of {resolution.inventory.kind} is tied to the "
-        "embedding",
-        rule.pattern_at,
-        help=f"write it for the models that have one: when not tied {{ {rule.pattern.text}: … }}",
-        tensor=rule.pattern.text,
-        fix=fix,
     )
 
 
@@ -161,20 +45,36 @@ def _missing(namespace: Namespace, tensors: Sequence[Tensor], resolution: Resolu
     names = names_of(tensors)
     verb = "has" if len(names) == 1 else "have"
     share = _share(namespace, tensors, resolution)
-    kinds = {(*t.path.segments, t.namespace): t for t in tensors}
-    rules = [f"{_unstacked(t)}: {_whole_layout(t)}  # {sized_dims(t)}" for t in islice(kinds.values(), 8)]
-    text = "\n".join(rules)
+    kinds = {t.path.segments: t for t in tensors}
+    rules = [f"{_unstacked(t)}: {_whole_layout(t)}  # {sized_dims(t)}" for t in kinds.values()]
+    more = [f"… and {len(rules) - _RULES_SHOWN} more"] if len(rules) > _RULES_SHOWN else []
+    each = "" if len(rules) == 1 else " for each"
+    where = _end_of_rules(resolution)
     return Finding(
         "SHD202",
         "error",
         f"{listed(names, 6)} {verb} no rule{share}",
-        _end_of_rules(resolution),
-        help=f"add a rule{'' if len(rules) == 1 else ' for each'}, or `*: replicated` as the first one:\n{text}",
+        where or _mesh_place(resolution),
+        help="\n".join([f"{_general_rule(namespace, resolution)}, or a rule{each}:", *rules[:_RULES_SHOWN], *more]),
         tensor=tensors[0].name,
         count=len(tensors),
-        note="the last rule of the file",
-        fix=_appended(text, resolution),
+        note="the last rule of the file" if where is not None else None,
+        fix=_appended("\n".join(rules), resolution) if len(rules) <= _RULES_PROPOSED else (),
     )
+
+
+def _general_rule(namespace: Namespace, resolution: Resolution) -> str:
+    """One rule that would place them all."""
+    if namespace == "param":
+        return "add a first rule for all that others do not name, `*: replicated` or `*: {dim: axis}`"
+    axis = next(iter(resolution.mesh.sizes), "axis")
+    if namespace == BATCH and RESIDUAL in resolution.inventory.by_name:
+        return f"say how `{RESIDUAL}` is split (`act: {{{BATCH}: {axis}}}`), which the inputs follow"
+    return f"add a rule for all of them, `{namespace}: {{{BATCH}: {axis}}}` or `{namespace}: replicated`"
+
+
+def _mesh_place(resolution: Resolution) -> Location | None:
+    return None if resolution.spec.mesh is None else resolution.spec.mesh.where
 
 
 def _share(namespace: Namespace, tensors: Sequence[Tensor], resolution: Resolution) -> str:
@@ -272,79 +172,6 @@ def dims_twice(resolution: Resolution) -> Iterator[Finding]:
                     dim=item.dim,
                     note=note_of(resolution.tensors_of(decision)),
                 )
-
-
-# --------------------------------------------------------------------------------------------------------------- SHD205
-
-
-def layers_out_of_reach(resolution: Resolution) -> Iterator[tuple[int, Finding]]:
-    """SHD205: a layer subscript on a model whose layers share one array, or on layers that are not there. With the
-    rule's number."""
-    subscripted = [
-        (number, rule)
-        for number, rule in resolution.numbered()
-        if any(segment.layers is not None for segment in rule.pattern.segments)
-    ]
-    if not subscripted:
-        return
-    matcher = Matcher([_without_subscripts(rule.pattern) for _, rule in subscripted])
-    counts: dict[Matches, int] = {}  # layers that there are, for what matches them
-    stacks: dict[Matches, Tensor] = {}
-    for tensor in resolution.inventory:
-        matches = matcher.match(tensor.namespace, tensor.path)
-        if LAYERS in tensor.dims:
-            stacks.setdefault(matches, tensor)
-        elif tensor.path.layer is not None:
-            counts[matches] = max(counts.get(matches, 0), tensor.path.layer + 1)
-    stacked = {subscripted[found][0]: tensor for matches, tensor in stacks.items() for found in matches.rules}
-    layers: dict[int, int] = {}
-    for matches, count in counts.items():
-        for found in matches.rules:
-            number = subscripted[found][0]
-            layers[number] = max(layers.get(number, 0), count)
-    for number, rule in subscripted:
-        if number in stacked and number not in resolution.matched:
-            yield number, _stacked(rule, stacked[number])
-        elif number in layers and (wrong := _out_of_range(rule.pattern, layers[number])) is not None:
-            yield number, _beyond(rule, wrong, layers[number])
-
-
-def _without_subscripts(pattern: Pattern) -> Pattern:
-    segments = tuple(segment.model_copy(update={"layers": None}) for segment in pattern.segments)
-    return pattern.model_copy(update={"segments": segments})
-
-
-def _out_of_range(pattern: Pattern, count: int) -> tuple[int | None, int | None] | None:
-    for segment in pattern.segments:
-        low, high = segment.layers or (None, None)
-        if (low is not None and low >= count) or (high is not None and high > count):
-            return low, high
-    return None
-
-
-def _stacked(rule: Rule, tensor: Tensor) -> Finding:
-    return Finding(
-        "SHD205",
-        "error",
-        f"`{rule.pattern.text}` names single layers of {tensor.name}, whose layers share one array",
-        rule.pattern_at,
-        help="leave the subscript out, or unroll the model (run.scan=false)",
-        tensor=tensor.name,
-        note=note_of([tensor]),
-    )
-
-
-def _beyond(rule: Rule, wanted: tuple[int | None, int | None], count: int) -> Finding:
-    low, high = wanted
-    said = f"{'' if low is None else low}:{'' if high is None else high}"
-    return Finding(
-        "SHD205",
-        "error",
-        f"`{rule.pattern.text}` asks for layers [{said}], and there are {count}, 0 to {count - 1}",
-        rule.pattern_at,
-        help=f"an open end takes them all: [{'' if low is None or low >= count else low}:]",
-        tensor=rule.pattern.text,
-    )
 
 
 # --------------------------------------------------------------------------------------------------------------- SHD207

@@ -167,7 +167,8 @@ def _other_factor(axis: str, fitting: int, resolution: Resolution) -> str:
         return ""
     spare = sizes[axis] // fitting
     if not others:
-        return f",\nor add an axis for the other factor: mesh: [fsdp={spare}, {axis}={fitting}]"
+        added = "fsdp" if axis != "fsdp" else "dp"
+        return f",\nor add an axis for the other factor: mesh: [{added}={spare}, {axis}={fitting}]"
     taker = "fsdp" if "fsdp" in others else max(others, key=lambda name: sizes[name])
     sizes |= {axis: fitting, taker: sizes[taker] * spare}
     mesh = ", ".join(f"{name}={size}" for name, size in sizes.items())

@@ -103,7 +103,7 @@ def _positional(rule: Rule, entries: Sequence[Entry], tensor: Tensor) -> Wish:
     given = [entry for entry in entries if not isinstance(entry, Fill)]
     problems: tuple[Problem, ...] = ()
     if len(given) > rank:
-        problems = (TooManyEntries(rule, len(given), rank),)
+        problems = (TooManyEntries(rule, len(given)),)
         given, entries = given[:rank], given[:rank]
     filled: list[Axes | Open] = []
     for entry in entries:

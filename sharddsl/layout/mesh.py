@@ -83,15 +83,18 @@ def _not_whole(mesh: Mesh, inferred: str, rest: int, devices: int) -> Finding:
 def _wrong_product(mesh: Mesh, sizes: dict[str, int], devices: int) -> Finding:
     product = prod(sizes.values())
     shown = " * ".join(f"{name}={size}" for name, size in sizes.items())
-    plural = "" if devices == 1 else "s"
-    message = f"the mesh takes {product} devices ({shown}), and there {'is' if devices == 1 else 'are'} {devices}"
+    message = f"the mesh takes {_devices(product)} ({shown}), and there {'is' if devices == 1 else 'are'} {devices}"
     help_ = _meshes_that_work(mesh, sizes, devices)
     if product < devices:
         message += f": {devices - product} would be idle"
         help_ += "\nor say that this is meant: `mesh: [...] allow_idle`"
     else:
-        help_ += f"\nor run on {product} device{'' if product == 1 else 's'} instead of {devices} device{plural}"
+        help_ += f"\nor run on {_devices(product)} instead of {_devices(devices)}"
     return _error("SHD103", message, mesh.where, help_)
+
+
+def _devices(count: int) -> str:
+    return "1 device" if count == 1 else f"{count} devices"
 
 
 def _meshes_that_work(mesh: Mesh, sizes: dict[str, int], devices: int) -> str:
@@ -118,8 +121,9 @@ def _by_size(sizes: dict[str, int]) -> list[str]:
 
 
 def _written(mesh: Mesh, sizes: dict[str, int]) -> str:
-    tags = {axis.name: " @dcn" for axis in mesh.axes if axis.dcn is not None}
-    return "[" + ", ".join(f"{name}={size}{tags.get(name, '')}" for name, size in sizes.items()) + "]"
+    """In the mesh's order, which counts."""
+    axes = (f"{axis.name}={sizes[axis.name]}{'' if axis.dcn is None else ' @dcn'}" for axis in mesh.axes)
+    return f"[{', '.join(axes)}]"
 
 
 def _dcn(mesh: Mesh, sizes: dict[str, int]) -> tuple[dict[str, int], tuple[Finding, ...]]:

@@ -15,7 +15,6 @@ class TooManyEntries:
 
     rule: Rule
     entries: int
-    rank: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,37 @@ def test_a_namespace_is_told() -> None:
     assert finding.help == "did you mean act.mlp.hidden?"
 
 
+@pytest.mark.parametrize(
+    ("pattern", "help_", "instead"),
+    [
+        ("embed", "a pattern names the end of a path: `embed.*` is embed.w", "embed.*"),
+        ("attn", "`attn.*` is layers.attn.wq, layers.attn.wk, layers.attn.wv and 1 more", "attn.*"),
+        ("layers", "`layers.**` is layers.attn_norm.scale", "layers.**"),
+        ("act.mlp", "`act.mlp.*` is act.mlp.norm, act.mlp.hidden, act.mlp.out", "act.mlp.*"),
+        ("mlp.hidden", "did you mean act.mlp.hidden?", "act.mlp.hidden"),
+        ("tokens", "did you mean batch.tokens?", "batch.tokens"),
+        ("/mlp.w_in", "`/` begins at the root of a path: leave it out, or write `/layers.mlp.w_in`", None),
+        ("opt.mmu", "did you mean opt.mu?", "opt.mu"),
+        ("opt.mu.mpl.w_in", "did you mean opt.mu.mlp.w_in", "opt.mu.mlp.w_in"),
+        ("cache.key", "the paths are cache.k, cache.v", None),
+        ("nothing.like.it", "the paths are embed.w, layers.attn_norm.scale, ", None),
+    ],
+)
+def test_a_dead_pattern_says_what_it_may_have_meant(pattern: str, help_: str, instead: str | None) -> None:
+    finding = only(resolved(MESH + f"*: replicated\n{pattern}: replicated\nbatch: [dp]", tiny()), "SHD201")
+    assert finding.help is not None
+    assert help_ in finding.help
+    assert [edit.text for edit in finding.fix] == ([] if instead is None else [instead])
+
+
+def test_of_a_dead_alternative_only_itself_is_written_otherwise() -> None:
+    finding = only(resolved(MESH + "*: replicated\n{w_in, attn}: [fsdp]\nbatch: [dp]", tiny()), "SHD201")
+    assert finding.help == (
+        "a pattern names the end of a path: `attn.*` is layers.attn.wq, layers.attn.wk, layers.attn.wv and 1 more"
+    )
+    assert finding.fix == ()
+
+
 def test_rules_that_the_inventory_says_nothing_about_are_not_judged() -> None:
     layout = resolved(MESH + "*: replicated\nact: [dp]\ncache.k: [dp]", tensors(W))
     assert layout.findings == ()
@@ -102,7 +133,11 @@ def test_params_without_a_rule_are_one_finding_with_their_share() -> None:
     assert finding.message == "a.w, layers[0:2].b have no rule: 40 % of the bytes of param"
     assert (finding.severity, finding.count) == ("error", 3)
     assert finding.help is not None
-    assert finding.help.splitlines()[1:] == ["a.w: [None]  # (x 300)", "b: [None, None]  # (x 50, y 1)"]
+    assert finding.help.splitlines() == [
+        "add a first rule for all that others do not name, `*: replicated` or `*: {dim: axis}`, or a rule for each:",
+        "a.w: [None]  # (x 300)",
+        "b: [None, None]  # (x 50, y 1)",
+    ]
     (edit,) = finding.fix
     assert edit.text == "\na.w: [None]  # (x 300)\nb: [None, None]  # (x 50, y 1)\n"
     assert (edit.where.span.line, edit.where.span.column) == (2, 10)
@@ -112,6 +147,27 @@ def test_the_proposed_rules_make_the_finding_go_away() -> None:
     text = "mesh: [fsdp=2]\nattn.*: [fsdp]\nact.resid: [fsdp]\n"
     (edit,) = only(resolved(text, tiny(scan=False)), "SHD202").fix
     assert codes(resolved(text + edit.text, tiny(scan=False))) == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "remedy"),
+    [
+        ("train", "say how `act.resid` is split (`act: {batch: fsdp}`), which the inputs follow, or a rule for each:"),
+        ("decode", "add a rule for all of them, `cache: {batch: fsdp}` or `cache: replicated`, or a rule for each:"),
+    ],
+)
+def test_the_remedy_for_inputs_and_cache_is_not_a_rule_for_params(mode: str, remedy: str) -> None:
+    text = "mesh: [fsdp=2]\n*: replicated\n" + ("act: {batch: fsdp}" if mode == "decode" else "")
+    help_ = only(resolved(text, tiny(mode=mode)), "SHD202").help
+    assert help_ is not None
+    assert help_.splitlines()[0] == remedy
+
+
+def test_a_spec_without_rules_is_blamed_at_its_mesh() -> None:
+    finding = only(resolved("\nmesh: [fsdp=2]\n", tensors(*(f"w{n}: x 2" for n in range(60)))), "SHD202")
+    assert (place(finding), finding.note, finding.fix) == ((2, 1), None, ())
+    assert finding.help is not None
+    assert finding.help.splitlines()[-1] == "… and 52 more"
 
 
 def test_a_dim_that_no_matched_tensor_has() -> None:
@@ -143,6 +199,14 @@ def test_a_layer_that_is_not_there() -> None:
     finding = only(layout, "SHD205")
     assert finding.message == "`layers[2:6].mlp.w_in` asks for layers [2:6], and there are 4, 0 to 3"
     assert codes(layout) == [("SHD205", "error")]
+    assert finding.help == "an open end takes all there are: [2:]"
+
+
+def test_one_layer_that_is_not_there() -> None:
+    layout = resolved(MESH + "*: replicated\nlayers[9].mlp.w_in: [fsdp]\nbatch: [dp]", tiny(scan=False))
+    finding = only(layout, "SHD205")
+    assert finding.message == "`layers[9].mlp.w_in` asks for layer 9, and there are 4, 0 to 3"
+    assert finding.help == "layers are counted from 0, and the last is 3"
 
 
 def test_an_override_lists_what_it_replaces() -> None:
@@ -180,6 +244,12 @@ def test_more_entries_than_dims() -> None:
     assert finding.message == "3 entries for the 2 dims of mlp.w"
     assert finding.note == "mlp.w: (embed 16, ffn 32)"
     assert place(finding) == (2, 8)
+
+
+def test_one_layout_that_is_too_long_for_several_ranks_is_one_finding() -> None:
+    finding = only(resolved(MESH + "*: [dp, fsdp, None, mp]", tensors(W, "t: x 2, y 2, z 4", "s: x 2")), "SHD301")
+    assert finding.message == "4 entries for the 2 dims of mlp.w, and for others of 1 to 3 dims"
+    assert (finding.count, finding.help) == (3, "the tensors differ in rank: name the dims: {…}")
 
 
 def test_an_entry_for_the_stack_of_layers_is_one_too_many() -> None:
@@ -233,6 +303,14 @@ def test_heads_that_do_not_divide() -> None:
     allowed = only(resolved("mesh: [mp=6]\n*: {heads: mp, kv_heads: mp}", held), "SHD303").help
     assert allowed is not None
     assert allowed.startswith("mp in {1, 3} divides both")
+
+
+@pytest.mark.parametrize(("axis", "mesh"), [("mp", "[fsdp=2, mp=1]"), ("fsdp", "[dp=2, fsdp=1]")])
+def test_the_factor_that_does_not_fit_goes_to_an_axis_of_another_name(axis: str, mesh: str) -> None:
+    held = tensors("wq: heads 9, head_dim 64, embed 576")
+    help_ = only(resolved(f"mesh: [{axis}=2]\n*: [{axis}]", held), "SHD303").help
+    assert help_ is not None
+    assert help_.splitlines()[-1] == f"or add an axis for the other factor: mesh: {mesh}"
 
 
 def test_heads_of_an_activation_alone_are_a_warning() -> None:

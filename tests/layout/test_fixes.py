@@ -45,7 +45,7 @@ def test_no_fix_is_offered_where_nothing_is_like_it() -> None:
     layout = resolved("mesh: [fsdp=2]\n*: {embed: fsdp}\nzzz: [fsdp]\nact: {batch: fsdp}", tiny())
     finding = only(layout, "SHD201")
     assert finding.fix == ()
-    assert finding.help == "paths end in w, scale, wq, wk, wv, wo and 3 more"
+    assert finding.help == "the paths are embed.w, attn_norm.scale, attn.wq, attn.wk, attn.wv, attn.wo and 6 more"
 
 
 def test_no_path_is_put_into_a_block() -> None:
