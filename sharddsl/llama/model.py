@@ -114,7 +114,11 @@ class Attention(nnx.Module):
                 k, v = cache.read()
                 k, v = constrain(k, cache.name("k")), constrain(v, cache.name("v"))
         context = constrain(attend(q, k, v, call.mask, call.kernel), "act.attn.ctx")
-        return constrain(_product("bshd,hde->bse", context, self.wo, "attn.wo"), "act.attn.out"), cache
+        # One dim in place of two to contract: XLA may take two in the other order, and copy the weight transposed in
+        # every step of decoding. Heads are the major part, so that a split over heads stays one.
+        merged = context.reshape(*context.shape[:2], -1)
+        flat = self.wo[...].reshape(merged.shape[-1], -1)
+        return constrain(_product("bsf,fe->bse", merged, flat, "attn.wo"), "act.attn.out"), cache
 
 
 class MLP(nnx.Module):
