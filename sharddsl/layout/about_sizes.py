@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import gcd, lcm, prod
+from math import gcd, prod
 
 from sharddsl.findings import Edit, Finding, Location, Severity
+from sharddsl.layout.about_processes import batch_sizes
 from sharddsl.layout.assign import HEAD_DIMS, units_of
-from sharddsl.layout.decide import Decision
+from sharddsl.layout.decide import BATCH, Decision
 from sharddsl.layout.model import OPEN
 from sharddsl.layout.naming import names_of, note_of
 from sharddsl.layout.problems import Dropped, NotDivisible
-from sharddsl.layout.processes import parts_per_process
 from sharddsl.layout.resolution import Resolution
 from sharddsl.layout.words import bytes_text, choices, divisors, listed
 from sharddsl.spec.model import NAMESPACES
 from sharddsl.tensors.model import Tensor
 
-BATCH, SEQ = "batch", "seq"
+SEQ = "seq"
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,6 @@ def findings(resolution: Resolution) -> tuple[Finding, ...]:
     return (
         *(splits_a_head(items, resolution) for items in heads.values()),
         *(_one(item, resolution) for item in uneven if not item.heads),
-        *rows_of_processes(resolution, uneven),
         *surprising_axis(resolution, uneven),
     )
 
@@ -198,7 +197,8 @@ def does_not_divide(item: Uneven, resolution: Resolution) -> Finding:
     message = f"{item.dim} {item.units} of {listed(same, 3)} is not a multiple of {item.over} (remainder {rest})"
     fits = divisors(item.units, max(resolution.mesh.size, item.ways))
     if item.dim == BATCH:
-        help_ = _batches(item.units, resolution)
+        help_ = batch_sizes(item.units, resolution)
+        help_ += f"\nor sizes of {'*'.join(item.axes)} that divide {item.units}: {choices(fits)}"
     else:
         help_ = f"sizes of {'*'.join(item.axes)} that divide {item.units}: {choices(fits)}"
         near = f"{below} or {above}" if below else f"{above}"
@@ -242,53 +242,7 @@ def rows_not_whole(item: Uneven, resolution: Resolution) -> Finding:
     """SHD308: the rows of the batch do not come out whole, where the inputs themselves are not split so."""
     names = listed(names_of(item.tensors), 3)
     message = f"batch {item.units} over {item.over} is not a whole number of rows per device, in {names}"
-    return _finding(item, "SHD308", "error", message, _batches(item.units, resolution))
-
-
-def rows_of_processes(resolution: Resolution, uneven: Sequence[Uneven]) -> Iterator[Finding]:
-    """SHD308: processes that own overlapping parts of the batch, so that none can say which rows to load."""
-    if resolution.hosts is None or resolution.hosts < 2 or any(item.dim == BATCH for item in uneven):
-        return
-    for decision in resolution.decided:
-        tensor = decision.example
-        if tensor.namespace != "batch" or BATCH not in tensor.dims or decision.assigned is None:
-            continue
-        axes = decision.assigned.axes[tensor.dims.index(BATCH)]
-        if axes == OPEN or parts_per_process(axes, resolution.mesh, resolution.hosts) is not None:
-            continue
-        ways = resolution.mesh.ways(axes)
-        rule = decision.rule
-        yield Finding(
-            "SHD308",
-            "error",
-            f"{resolution.hosts} processes do not own whole, equal parts of the {ways} parts of the batch "
-            f"({'*'.join(axes)}={ways})",
-            None if rule is None else rule.layout_at,
-            help="let the axes of the batch come first in the mesh, with a size that is a multiple or a divisor of "
-            f"{resolution.hosts}",
-            tensor=tensor.name,
-            dim=BATCH,
-            count=len(resolution.tensors_of(decision)),
-        )
-        return
-
-
-def _batches(batch: int, resolution: Resolution) -> str:
-    """The batch sizes that this mesh allows, nearest first, and the rows that each process then feeds."""
-    ways = 1
-    for decision in resolution.decided:
-        tensor = decision.example
-        if decision.assigned is not None and BATCH in tensor.dims:
-            axes = decision.assigned.axes[tensor.dims.index(BATCH)]
-            ways = ways if axes == OPEN else lcm(ways, resolution.mesh.ways(axes))
-    below = batch // ways * ways
-    sizes = [size for size in (below, below + ways, below + 2 * ways) if size]
-    text = f"batch sizes that this mesh allows are multiples of {ways}: {', '.join(map(str, sizes))}"
-    if resolution.hosts is not None and resolution.hosts > 1:
-        above = below + ways
-        if above % resolution.hosts == 0:
-            text += f"\nat {above}, each of {resolution.hosts} processes feeds {above // resolution.hosts} rows"
-    return text
+    return _finding(item, "SHD308", "error", message, batch_sizes(item.units, resolution))
 
 
 # --------------------------------------------------------------------------------------------------------------- SHD108

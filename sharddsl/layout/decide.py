@@ -69,8 +69,10 @@ class Decider:
             return self._without_rule(tensor, matches, param)
         winner = rules[-1]
         if isinstance(winner.layout, Follow) and param is not None and param.wish is not None:
-            memory = winner.memory or param.wish.memory
-            return replace(self._following(tensor, matches, param), wish=replace(param.wish, memory=memory))
+            followed = self._following(tensor, matches, param)
+            if winner.memory is None or followed.wish is None:
+                return followed
+            return replace(followed, wish=replace(followed.wish, memory=winner.memory))
         wanted = wish(chain(rules), tensor, self._of_param(tensor, param))
         return self._assigned(Decision(tensor, matches, "rule", winner), wanted)
 
@@ -82,9 +84,10 @@ class Decider:
         """What the param is asked, in this tensor's dims."""
         if param is None or param.wish is None:
             return None
+        wanted = _handed_down(param.wish, tensor)
         if param.example.dims == tensor.dims:
-            return replace(param.wish, problems=())
-        return by_dim_name(param.wish, param.example, tensor)
+            return replace(wanted, problems=())
+        return by_dim_name(wanted, param.example, tensor)
 
     # ------------------------------------------------------------------------------------------------------ fall-backs
 
@@ -109,9 +112,10 @@ class Decider:
         source = param.example
         if param.wish is None or not any(dim in source.dims for dim in tensor.dims):
             return self._replicated(tensor, matches, missing=False)
+        handed = _handed_down(param.wish, tensor)
         if (source.dims, source.shape) == (tensor.dims, tensor.shape):
-            return Decision(tensor, matches, "follows param", param.rule, param.wish, param.assigned)
-        carried = by_dim_name(param.wish, source, tensor)
+            return Decision(tensor, matches, "follows param", param.rule, handed, param.assigned)
+        carried = by_dim_name(handed, source, tensor)
         wanted = replace(carried, asked=tuple(_optional(item) for item in carried.asked))
         return self._assigned(Decision(tensor, matches, "by dim name", param.rule), wanted)
 
@@ -130,6 +134,12 @@ class Decider:
         axes = ((),) * len(tensor.dims)
         assigned = Assigned(axes, local_shape(tensor, axes, self.mesh))
         return Decision(tensor, matches, "default", None, whole(tensor), assigned, missing=missing)
+
+
+def _handed_down(wanted: Wish, tensor: Tensor) -> Wish:
+    """What a gradient or a moment takes of its param's wish. A memory kind says where an array rests between steps: the
+    moments rest as the params do, and a gradient is formed and used up on the device."""
+    return replace(wanted, memory=None) if tensor.namespace == "grad" else wanted
 
 
 def _optional(item: Asked) -> Asked:

@@ -8,6 +8,9 @@ from math import prod
 
 from sharddsl.layout.model import MeshSizes
 
+_LARGEST = 2**20
+"""Devices. No machine has as many, and each is looked at."""
+
 
 def parts_per_process(axes: Sequence[str], mesh: MeshSizes, processes: int) -> int | None:
     """Into how many of the parts that `axes` cut the batch each process's rows fall, or None where processes do not
@@ -16,7 +19,7 @@ def parts_per_process(axes: Sequence[str], mesh: MeshSizes, processes: int) -> i
     Devices belong to processes in contiguous blocks of the mesh's order, or, where `@dcn` factors multiply to the
     number of processes, by their place along these factors.
     """
-    if mesh.size % processes:
+    if mesh.size % processes or mesh.size > _LARGEST:
         return None
     owned: dict[int, set[tuple[int, ...]]] = {}
     for place, coordinates in enumerate(product(*(range(size) for size in mesh.sizes.values()))):

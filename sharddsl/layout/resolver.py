@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sharddsl.findings import Finding
-from sharddsl.layout import about_entries, about_patterns, about_rules
+from sharddsl.layout import about_entries, about_patterns, about_processes, about_rules
 from sharddsl.layout.conditions import applying
 from sharddsl.layout.decide import Decider, Decision
 from sharddsl.layout.model import Layout, MeshSizes, Placement
@@ -89,6 +89,7 @@ def layout_of(resolution: Resolution) -> Layout:
     findings = (
         *resolution.condition_findings,
         *about_entries.findings(resolution),
+        *about_processes.findings(resolution),
         *about_patterns.findings(resolution),
         *about_rules.findings(resolution),
     )

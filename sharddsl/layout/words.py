@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import isqrt
 
 from sharddsl.findings import Location
 
@@ -35,7 +36,8 @@ def product(axes: Sequence[str], sizes: Sequence[int]) -> str:
 
 def divisors(number: int, upto: int) -> list[int]:
     """All divisors of `number` that are at most `upto`, ascending."""
-    return [n for n in range(1, min(number, upto) + 1) if number % n == 0]
+    lower = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
+    return sorted(n for n in {*lower, *(number // n for n in lower)} if n <= upto)
 
 
 def choices(numbers: Sequence[int]) -> str:

@@ -361,7 +361,10 @@ def test_a_batch_that_does_not_fill_the_mesh() -> None:
     assert codes(layout) == [("SHD302", "error")]  # the activation and the input are one cause
     assert finding.message == "batch 6 of batch.tokens is not a multiple of dp*fsdp=4 (remainder 2)"
     assert finding.help == (
-        "batch sizes that this mesh allows are multiples of 4: 4, 8, 12\nat 8, each of 2 processes feeds 4 rows"
+        "batch sizes that this mesh allows are multiples of 4: 4, 8, 12\n"
+        "at 6, each of 2 processes feeds 3 rows for 2 of 4 parts\n"
+        "at 8, each of 2 processes feeds 4 rows\n"
+        "or sizes of dp*fsdp that divide 6: {1, 2, 3}"
     )
 
 
@@ -380,12 +383,52 @@ def test_rows_of_activations_alone() -> None:
         ("[mp=2, dp=4]", 2, []),  # every process feeds all rows
         ("[dp=4, mp=3]", 6, ["SHD308"]),  # the second process owns parts of two shards
         ("[dp=2 @dcn, mp=4]", 2, []),
+        ("[dp=4, mp=2]", 3, ["SHD107"]),
+        ("[dp=2 @dcn, mp=4]", 4, []),  # two processes per slice
+        ("[mp=2, dp=4 @dcn]", 2, ["SHD107"]),
+        ("[dp=4 @dcn(2), mp=2 @dcn]", 2, ["SHD107"]),
     ],
 )
 def test_rows_that_processes_own(mesh: str, hosts: int, found: list[str]) -> None:
     held = tensors("w: x 8", "batch.tokens: batch 8, seq 8")
     layout = resolved(f"mesh: {mesh}\nw: replicated\nbatch: [dp]", held, hosts=hosts)
     assert [code for code, _ in codes(layout)] == found
+
+
+def test_rows_are_blamed_at_the_entry_for_the_batch() -> None:
+    held = tensors("w: x 8", "batch.tokens: batch 8, seq 8")
+    finding = only(
+        resolved("mesh: [dp=4, mp=3]\nw: replicated\nbatch: {seq: None, batch: dp}", held, hosts=6), "SHD308"
+    )
+    assert place(finding) == (3, 27)
+    assert finding.message == "6 processes do not own whole, equal parts of the 4 parts of the batch (dp=4)"
+
+
+def test_processes_that_share_rows_feed_the_same_ones() -> None:
+    held = tensors("w: x 8", "batch.tokens: batch 3, seq 8")
+    help_ = only(resolved("mesh: [dp=2, mp=4]\nw: replicated\nbatch: [dp]", held, hosts=4), "SHD302").help
+    assert help_ is not None
+    assert help_.splitlines()[1] == "at 4, each of 4 processes feeds 2 rows"
+
+
+def test_devices_that_processes_cannot_share() -> None:
+    held = tensors("w: x 8")
+    finding = only(resolved("mesh: [dp=4, mp=2]\nw: replicated", held, hosts=3), "SHD107")
+    assert finding.message == "3 processes cannot share the 8 devices of [dp=4, mp=2] evenly"
+    assert (finding.severity, place(finding)) == ("error", (1, 1))
+    assert finding.help is not None
+    assert finding.help.splitlines()[0] == "numbers of processes that can: {1, 2, 4, 8}"
+    assert codes(resolved("mesh: [dp=4, mp=2] allow_idle\nw: replicated", held, hosts=3, devices=9)) == []
+
+
+def test_dcn_factors_that_processes_do_not_make_up() -> None:
+    finding = only(resolved("mesh: [mp=2, dp=4 @dcn]\nw: replicated", tensors("w: x 8"), hosts=2), "SHD107")
+    assert place(finding) == (1, 14)
+    assert finding.message == (
+        "the slow network has 4 parts (dp @dcn(4)), which 2 processes cannot be: each is within one part"
+    )
+    assert finding.help is not None
+    assert finding.help.splitlines()[0] == "let the @dcn factors multiply to {2}, as in mp=2 @dcn(2)"
 
 
 def test_an_entry_for_a_scalar_alone() -> None:

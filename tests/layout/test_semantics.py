@@ -266,11 +266,28 @@ def test_sizes_that_are_not_known_are_not_judged() -> None:
 
 
 def test_grads_and_moments_follow_their_param() -> None:
-    layout = resolved(MESH + "*: [a, b] @pinned_host", tensors(W, f"grad.{W}", f"opt.mu.{W}"))
+    layout = resolved(MESH + "*: [a, b]", tensors(W, f"grad.{W}", f"opt.mu.{W}"))
     for name in ("grad.mlp.w", "opt.mu.mlp.w"):
         placed = layout[name]
-        assert (placed.axes, placed.reason, placed.memory) == ((("a",), ("b",)), "follows param", "pinned_host")
+        assert (placed.axes, placed.reason, placed.memory) == ((("a",), ("b",)), "follows param", None)
         assert placed.rule == layout["mlp.w"].rule
+
+
+@pytest.mark.parametrize(
+    ("rule", "grad", "mu"),
+    [
+        ("", None, "pinned_host"),
+        ("grad: follow\nopt: follow", None, "pinned_host"),
+        ("grad: {.., ffn: c}\nopt: {.., ffn: c}", None, "pinned_host"),
+        ("grad: follow @pinned_host\nopt: follow @device", "pinned_host", "device"),
+        ("grad: [a] @pinned_host\ngrad: {.., ffn: b}\nopt: [a]", "pinned_host", None),
+    ],
+)
+def test_moments_rest_where_their_param_does_and_gradients_do_not(rule: str, grad: str | None, mu: str | None) -> None:
+    held = tensors(W, f"grad.{W}", f"opt.mu.{W}", "opt.row.mlp.w: embed 16")
+    layout = resolved(MESH + f"*: [a, b] @pinned_host\n{rule}", held)
+    memory = {name: layout[name].memory for name in ("mlp.w", "grad.mlp.w", "opt.mu.mlp.w", "opt.row.mlp.w")}
+    assert memory == {"mlp.w": "pinned_host", "grad.mlp.w": grad, "opt.mu.mlp.w": mu, "opt.row.mlp.w": mu}
 
 
 def test_follow_overrides_an_earlier_rule() -> None:

@@ -270,7 +270,11 @@ CASES = (
         (
             Expected(
                 "SHD302", "error", "batch.x", "batch", ("batch 6 of batch.x is not a multiple of data=4",),
-                ("multiples of 4: 4, 8, 12", "at 8, each of 2 processes feeds 4 rows"),
+                (
+                    "multiples of 4: 4, 8, 12",
+                    "at 6, each of 2 processes feeds 3 rows for 2 of 4 parts",
+                    "at 8, each of 2 processes feeds 4 rows",
+                ),
             ),
         ),
         hosts=2,
