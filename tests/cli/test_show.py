@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -230,7 +231,10 @@ def test_cfg_prints_the_composed_config(project: Path, capsys: Capture) -> None:
     assert "mode: train" in capsys.readouterr().out
 
 
-def test_info_says_how_it_was_composed(project: Path, capsys: Capture) -> None:
+def test_info_says_how_it_was_composed(project: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Hydra sets the root logger up to print, on a stream that is gone after this test.
+    monkeypatch.setattr(logging.root, "handlers", [])
+    monkeypatch.setattr(logging.root, "level", logging.WARNING)
     assert main(["show", "--info", "searchpath", "model=llama_tiny", "spec=llama/fsdp"]) == 0
     assert "sharddsl://groups" in capsys.readouterr().out
 
