@@ -15,8 +15,9 @@ from sharddsl.layout import about_sizes
 from sharddsl.layout.naming import names_of, note_of
 from sharddsl.layout.problems import AxisTwice, Dropped, NoBase, TooManyEntries, UnknownAxis
 from sharddsl.layout.resolution import Resolution
-from sharddsl.layout.words import did_you_mean, listed, nearest
+from sharddsl.layout.words import did_you_mean, listed
 from sharddsl.spec.model import Fill, Named, Positional
+from sharddsl.spec.report import nearest
 from sharddsl.tensors.model import LAYERS, Tensor
 
 P = TypeVar("P", TooManyEntries, NoBase, UnknownAxis, AxisTwice, Dropped)
@@ -66,19 +67,25 @@ def unknown_axes(resolution: Resolution) -> Iterator[Finding]:
     known = tuple(resolution.mesh.sizes)
     for cause in _causes(resolution, UnknownAxis, lambda p, _: p.axis.name, _axis_place):
         name = cause.problem.axis.name
-        near = nearest(name, known, most=1)
+        near = nearest(name, known)
         yield Finding(
             "SHD101",
             "error",
             f"axis {name} is not in the mesh {resolution.mesh}",
             cause.places[0],
-            help=did_you_mean(name, known, "the mesh has"),
+            help=did_you_mean(name, known, "the mesh has") + _renamed(cause.problem),
             tensor=cause.tensors[0].name,
             count=len(cause.tensors),
             note=note_of(cause.tensors),
             related=tuple((place, f"{name} here too") for place in cause.places[1:]),
             fix=tuple(Edit(place, near[0]) for place in cause.places if place.span.line) if near else (),
         )
+
+
+def _renamed(problem: UnknownAxis) -> str:
+    """The remedy for an axis that a base names and the mesh of a file nearer by does not have."""
+    name = problem.axis.name
+    return f"\nor give the base's axis its name here: extends … with {name}=…" if problem.rule.origin > 0 else ""
 
 
 def axes_twice(resolution: Resolution) -> Iterator[Finding]:

@@ -10,8 +10,9 @@ from sharddsl.findings import Edit, Finding, Location, Span
 from sharddsl.layout.matching import ANY_DEPTH, Matcher, Matches
 from sharddsl.layout.naming import note_of
 from sharddsl.layout.resolution import Resolution
-from sharddsl.layout.words import listed, nearest
+from sharddsl.layout.words import listed
 from sharddsl.spec.model import NAMESPACES, Namespace, Pattern, Rule, Segment
+from sharddsl.spec.report import nearest
 from sharddsl.tensors.model import LAYERS, Path, Tensor
 
 HEAD = Path(("lm_head", "w"))

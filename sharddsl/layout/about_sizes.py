@@ -202,7 +202,11 @@ def does_not_divide(item: Uneven, resolution: Resolution) -> Finding:
     else:
         help_ = f"sizes of {'*'.join(item.axes)} that divide {item.units}: {choices(fits)}"
         near = f"{below} or {above}" if below else f"{above}"
-        if item.dim == SEQ:
+        if item.dim == SEQ and item.units == 1:
+            help_ += (
+                "\nor a rule for the other modes only, since a single token cannot be split: when mode != decode { … }"
+            )
+        elif item.dim == SEQ:
             help_ += f"\nor another sequence length: {near}"
         elif first.namespace in {"param", "opt", "grad"}:
             help_ += f"\nor another size of {item.dim}: {near}; padding to {above} changes the checkpoint's shape"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import isqrt
 
 from sharddsl.findings import Location
+from sharddsl.spec.report import nearest
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -45,17 +46,10 @@ def choices(numbers: Sequence[int]) -> str:
     return "{" + ", ".join(map(str, numbers)) + "}"
 
 
-def nearest(name: str, known: Iterable[str], most: int = 3) -> list[str]:
-    """The known names that look most like this one, best first."""
-    from difflib import get_close_matches
-
-    return get_close_matches(name, list(dict.fromkeys(known)), n=most, cutoff=0.6)
-
-
 def did_you_mean(name: str, known: Sequence[str], what: str) -> str:
     """`did you mean fsdp?`, or all the names there are."""
     near = nearest(name, known)
-    return f"did you mean {' or '.join(near)}?" if near else f"{what}: {listed(known)}"
+    return f"did you mean {' or '.join(near)}?" if near else f"{what}: {listed(known) or 'none'}"
 
 
 def place(where: Location | None) -> str:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from sharddsl.findings import UsageError
 from sharddsl.models.config import LlamaConfig, RopeScaling
+from sharddsl.spec.report import nearest
 
 
 def _llama(name: str, *, embed: int, ffn: int, layers: int, heads: int, norm_eps: float) -> LlamaConfig:
@@ -89,8 +90,6 @@ def preset(name: str) -> LlamaConfig:
     """The preset of this name. Raises `UsageError` with the nearest names."""
     if name in PRESETS:
         return PRESETS[name]
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, PRESETS, n=3, cutoff=0.5)
+    near = nearest(name, PRESETS)
     remedy = f"did you mean {' or '.join(near)}?" if near else f"the models are: {', '.join(PRESETS)}"
     raise UsageError(f"unknown model {name!r}: {remedy}")

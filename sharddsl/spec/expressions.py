@@ -143,7 +143,8 @@ def _name(word: tree.Word, scope: Scope, place: Place) -> tuple[Name, Kind] | No
         scope.report.unknown("SHD101", word.span, text, "axis", [f"mesh.{name}" for name in scope.axes or ()])
     else:
         known = [*KINDS, *(scope.axes or ()), *(QUANTITIES if place == "expect" else ())]
-        scope.report.unknown("SHD002", word.span, text, "name", known)
+        remedy = f"if it is an axis, the mesh calls it otherwise: extends … with {text}=…" if scope.origin > 0 else None
+        scope.report.unknown("SHD002", word.span, text, "name", known, or_else=remedy)
     return None
 
 

@@ -46,12 +46,16 @@ class Report:
         fix = () if replace_by is None else (Edit(where, replace_by),)
         self.findings.append(Finding(code, severity, message, where, help, related=related, fix=fix))
 
-    def unknown(self, code: str, span: Span, name: str, what: str, known: Iterable[str]) -> None:
-        """Add "no `what` called `name`", with the nearest known names as help and, if one is near, as the fix."""
+    def unknown(
+        self, code: str, span: Span, name: str, what: str, known: Iterable[str], *, or_else: str | None = None
+    ) -> None:
+        """Add "no `what` called `name`", with the nearest known names as help and, if one is near, as the fix;
+        `or_else` is a remedy besides."""
         known = sorted(known)
         near = nearest(name, known) if len(self.findings) < _MOST_GUESSES else []
         exact = near[0] if near and self.excerpt(span) == name else None
-        self.add(code, span, f"unknown {what} `{name}`", suggestion(near, known), replace_by=exact)
+        help = "\n".join(remedy for remedy in (suggestion(near, known), or_else) if remedy) or None
+        self.add(code, span, f"unknown {what} `{name}`", help, replace_by=exact)
 
     def excerpt(self, span: Span) -> str | None:
         """The text of a span within one line, or None where there is no such place."""

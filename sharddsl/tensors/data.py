@@ -47,6 +47,8 @@ class TensorData(_Data):
         if unknown := sorted(set(self.heads) - set(self.dims or ())):
             raise ValueError(f"{self.name}: heads of {', '.join(unknown)}, which is not a dim of it")
         _split(self.name)
+        if self.param is not None:
+            Path.parse(self.param)
         return self
 
 
@@ -62,11 +64,12 @@ class InventoryData(_Data):
 
     @model_validator(mode="after")
     def _no_name_twice(self) -> InventoryData:
-        seen: set[str] = set()
+        seen: set[tuple[Namespace, Path]] = set()
         for tensor in self.tensors:
-            if tensor.name in seen:
+            named = _split(tensor.name)
+            if named in seen:
                 raise ValueError(f"{tensor.name} is there twice")
-            seen.add(tensor.name)
+            seen.add(named)
         return self
 
 
@@ -88,7 +91,7 @@ def to_data(inventory: Inventory) -> dict[str, Any]:
         kind=inventory.kind,
         tensors=tuple(
             TensorData(
-                name=t.name,
+                name=t.name if t.path.segments[0] not in NAMESPACES else f"{t.namespace}.{t.path}",
                 shape=t.shape,
                 dims=t.dims,
                 dtype=t.dtype,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from sharddsl import spec
+from sharddsl.layout import MeshSizes, resolve
 from tests.layout.cases import codes, only, place, resolved, tensors, tiny
 
 W = "mlp.w: embed 16, ffn 32"
@@ -21,6 +25,14 @@ def test_an_unknown_axis_is_one_finding_for_all_its_uses() -> None:
     assert finding.help == "did you mean fsdp?"
     assert [(edit.where.span.line, edit.text) for edit in finding.fix] == [(2, "fsdp"), (3, "fsdp")]
     assert layout["mlp.w"].axes == ((), ("mp",))
+
+
+def test_an_axis_of_a_base_may_have_another_name_here(tmp_path: Path) -> None:
+    (tmp_path / "base.shard").write_text("mesh: [mp=2]\nw: [mp]\n")
+    loaded = spec.parse('extends "base.shard"\nmesh: [model=2]\n', cwd=tmp_path)
+    layout = resolve(loaded.checked(), tensors("w: x 8"), MeshSizes({"model": 2}))
+    help_ = only(layout, "SHD101").help
+    assert help_ == "the mesh has: model\nor give the base's axis its name here: extends … with mp=…"
 
 
 def test_an_axis_on_two_dims_names_both() -> None:
@@ -179,6 +191,11 @@ def test_a_dim_that_no_matched_tensor_has() -> None:
 
 def test_a_dim_that_one_matched_tensor_has_is_enough() -> None:
     assert codes(resolved(MESH + "*: {embed: fsdp, ffn: mp}", tensors(W, "norm: embed 16"))) == []
+
+
+def test_a_dim_of_a_scalar() -> None:
+    finding = only(resolved(MESH + "*: replicated\nopt.count: {x: dp}", tensors(W, "opt.count:")), "SHD204")
+    assert finding.help == "they have: none"
 
 
 def test_naming_the_stack_where_there_are_no_layers() -> None:
@@ -393,6 +410,14 @@ def test_rows_that_processes_own(mesh: str, hosts: int, found: list[str]) -> Non
     held = tensors("w: x 8", "batch.tokens: batch 8, seq 8")
     layout = resolved(f"mesh: {mesh}\nw: replicated\nbatch: [dp]", held, hosts=hosts)
     assert [code for code, _ in codes(layout)] == found
+
+
+def test_a_single_token_is_for_a_condition() -> None:
+    text = "mesh: [sp=2]\n*: replicated\nact: {seq: sp}\nbatch: replicated\ncache: replicated"
+    finding = only(resolved(text, tiny(mode="decode")), "SHD302")
+    assert (finding.severity, finding.count) == ("warning", 13)
+    assert finding.help is not None
+    assert "when mode != decode { … }" in finding.help
 
 
 def test_rows_are_blamed_at_the_entry_for_the_batch() -> None:

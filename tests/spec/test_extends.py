@@ -238,6 +238,8 @@ def test_a_bases_condition_is_held_against_the_mesh_that_there_is_in_the_end(pro
     )
     (finding,) = load("top.shard", cwd=root).findings
     assert (finding.code, str(finding.where)) == ("SHD002", "base.shard:2:6")
+    assert finding.help is not None
+    assert finding.help.splitlines()[1] == "if it is an axis, the mesh calls it otherwise: extends … with mp=…"
     assert load("with.shard", cwd=root).checked().rules[0].conditions[0].text == "model > 1"
 
 

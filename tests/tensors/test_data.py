@@ -48,6 +48,7 @@ def test_namespaces_and_fused_heads() -> None:
         ({"name": "w", "shape": [2], "dtype": "float23"}, "unknown dtype 'float23'"),
         ({"name": "a..b", "shape": [2]}, "not a tensor's path"),
         ({"name": "a[0].b[1]", "shape": [2]}, "not a tensor's path"),
+        ({"name": "opt.mu.w", "shape": [2], "param": ""}, "not a tensor's path"),
         ({"name": "w", "shape": [-2]}, "tensors.0.shape.0"),
         ({"name": "w", "shape": [2], "spec": []}, "tensors.0.spec"),
         ({"name": "w", "shape": [2], "heads": {"kv": 2}}, "heads of kv, which is not a dim"),
@@ -60,6 +61,12 @@ def test_what_is_refused(tensor: dict[str, Any], says: str) -> None:
 
 
 def test_a_name_twice_is_refused() -> None:
-    twice = {"name": "w", "shape": [2]}
-    with pytest.raises(UsageError, match="w is there twice"):
-        from_data({"tensors": [twice, twice]})
+    for again in ("w", "param.w"):
+        with pytest.raises(UsageError, match="w is there twice"):
+            from_data({"tensors": [{"name": "w", "shape": [2]}, {"name": again, "shape": [2]}]})
+
+
+def test_a_param_that_is_called_like_a_namespace_comes_back_as_one() -> None:
+    held = from_data({"tensors": [{"name": "param.act.w", "shape": [2]}, {"name": "cache.k", "shape": [2]}]})
+    assert [tensor.namespace for tensor in from_data(to_data(held))] == ["param", "cache"]
+    assert from_data(to_data(held)) == held
