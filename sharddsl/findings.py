@@ -7,6 +7,7 @@ Every stage makes findings; only the edges (`cli`, tests) render them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -141,15 +142,31 @@ def errors(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(f for f in findings if f.severity == "error")
 
 
+_RANKS: Mapping[Severity, int] = {"error": 0, "warning": 1, "info": 2}
+
+
 def _order(finding: Finding) -> tuple[int, str, Span, str]:
-    rank = {"error": 0, "warning": 1, "info": 2}[finding.severity]
     where = finding.where or Location("", NOWHERE)
-    return rank, where.source, where.span, finding.code
+    return _RANKS[finding.severity], where.source, where.span, finding.code
 
 
 def render(findings: Iterable[Finding], sources: Mapping[str, str] | None = None) -> str:
-    """The findings as text, one block each: place, severity, code, message; the source line with carets; help."""
-    return "\n".join(_render_one(finding, sources or {}) for finding in findings)
+    """The findings as text, one block each: place, severity, code, message; the source line with carets; help.
+
+    Of very many the first are shown, errors before others, and the rest is counted by code."""
+    shown, rest = list(findings), list[Finding]()
+    if len(shown) > _MOST_SHOWN:
+        shown.sort(key=lambda finding: _RANKS[finding.severity])
+        shown, rest = shown[:_MOST_SHOWN], shown[_MOST_SHOWN:]
+    blocks = [_render_one(finding, sources or {}) for finding in shown]
+    if rest:
+        counts = Counter(f"{finding.severity} {finding.code} {finding.name}" for finding in rest)
+        blocks.append(f"and {len(rest):,} more: " + ", ".join(f"{count:,} × {what}" for what, count in counts.items()))
+    return "\n".join(blocks)
+
+
+_MOST_SHOWN = 100
+"""Nobody reads on after so many findings; who counts on all of them reads them from the error or the layout."""
 
 
 def _render_one(finding: Finding, sources: Mapping[str, str]) -> str:
@@ -166,11 +183,40 @@ def _render_one(finding: Finding, sources: Mapping[str, str]) -> str:
         first, *rest = finding.help.splitlines()
         lines.append(f"  help: {first}")
         lines += [f"        {line}" for line in rest]
-    return "\n".join(line.translate(_UNPRINTABLE) for line in lines)
+    return "\n".join(map(_printable_line, lines))
 
 
-_UNPRINTABLE = dict.fromkeys([*range(32), *range(127, 160), 0x2028, 0x2029], "\N{REPLACEMENT CHARACTER}")
-"""What a quoted text must not do to a terminal: control characters, and what else ends a line."""
+def printable(text: str) -> str:
+    """A message that quotes what others wrote, fit for a terminal: nothing in it acts on one, and what makes a line
+    unreadably long is cut out of its middle."""
+    return "\n".join(map(_printable_line, text.split("\n")))
+
+
+def _printable_line(line: str) -> str:
+    if len(line) > _LONGEST_LINE:
+        line = f"{line[: _LONGEST_LINE // 2]} … {line[-_LONGEST_LINE // 2 :]}"
+    return line.translate(_UNPRINTABLE)
+
+
+_LONGEST_LINE = 1000
+
+_CONTROLS = (*range(32), *range(127, 160), 0x2028, 0x2029)
+_INVISIBLE = (0x061C, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
+_UNPRINTABLE = dict.fromkeys((*_CONTROLS, *_INVISIBLE), "\N{REPLACEMENT CHARACTER}")
+"""What a quoted text must not do to a terminal: control characters, what else ends a line, and what changes the
+direction of a text or hides in it."""
+
+
+def _columns(text: str) -> int:
+    """How many columns of a terminal the text takes: combining characters none, East Asian wide ones and emoji two."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import category, east_asian_width
+
+    return sum(
+        0 if category(character) in ("Mn", "Me", "Cf") else 2 if east_asian_width(character) in "WF" else 1
+        for character in text
+    )
 
 
 @lru_cache(maxsize=4)
@@ -195,10 +241,10 @@ def _excerpt(where: Location, sources: Mapping[str, str], note: str | None) -> l
     start = where.span.column - 1
     end = where.span.end_column - 1 if where.span.end_line == where.span.line else len(line)
     cut = max(0, start - _WIDEST_EXCERPT // 2) if len(line) > _WIDEST_EXCERPT else 0
-    shown = line[cut : cut + _WIDEST_EXCERPT].replace("\t", " ")
-    carets = "^" * max(1, min(end, cut + len(shown)) - start)
+    shown = line[cut : cut + _WIDEST_EXCERPT].replace("\t", " ").translate(_UNPRINTABLE)
+    carets = "^" * max(1, _columns(shown[start - cut : end - cut]))
     margin = len(str(where.span.line))
-    marked = f"  {'':{margin}} | {' ' * (start - cut)}{carets}"
+    marked = f"  {'':{margin}} | {' ' * _columns(shown[: start - cut])}{carets}"
     quoted = [f"  {where.span.line} | {shown}", marked]
     if note and len(marked) + 1 + len(note) <= _WIDEST_NOTE:
         quoted[-1] += f" {note}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sharddsl.findings import NOWHERE, Finding, Location, ShardError, Span, render
+import pytest
+
+from sharddsl.findings import NOWHERE, Finding, Location, ShardError, Span, printable, render
 
 TEXT = "mesh: [dp=1]\nattn.wq: [fsdp, mp]\n"
 
@@ -68,3 +70,39 @@ def test_errors_come_first_then_by_place() -> None:
     later, sooner = finding(Span(2, 1, 2, 2)), finding(Span(1, 1, 1, 2))
     warning = Finding("SHD005", "warning", "unused", Location("a.shard", Span(1, 1, 1, 2)))
     assert ShardError([warning, later, sooner]).findings == (sooner, later, warning)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "end", "columns_before", "carets"),
+    [
+        ("e\u0301: [mp]", 6, 8, 4, 2),  # a combining accent takes no column
+        ('"\U0001f600\u6f22": [mp]', 8, 10, 9, 2),  # an emoji and a wide character take two each
+        ('"\uff4d\uff50": x', 2, 4, 1, 4),
+        ("a\u202eb: [mp]", 7, 9, 6, 2),  # what is not printed stands for itself as one column
+        ("\t[\tmp]", 4, 6, 3, 2),
+    ],
+)
+def test_carets_stand_below_what_they_mean(text: str, column: int, end: int, columns_before: int, carets: int) -> None:
+    *_, marked = render([finding(Span(1, column, 1, end))], {"a.shard": text}).split("\n")
+    assert marked == "    | " + " " * columns_before + "^" * carets
+
+
+def test_text_that_hides_or_turns_is_not_printed() -> None:
+    assert printable("a\x1b[31m\u202eb\ufeff\u200b\nc\r") == "a\ufffd[31m\ufffdb\ufffd\ufffd\nc\ufffd"
+
+
+def test_a_name_as_long_as_a_file_leaves_a_line_that_can_be_read() -> None:
+    (line,) = render([Finding("SHD201", "error", f"`{'x' * 100_000}` matches no tensor")]).splitlines()
+    assert len(line) < 1010
+    assert line.startswith("error SHD201 matches-no-tensor: `xxx")
+    assert line.endswith("xxx` matches no tensor")
+
+
+def test_of_very_many_findings_the_rest_is_counted() -> None:
+    infos = [Finding("SHD307", "info", "dropped")] * 150
+    unmatched = [Finding("SHD201", "error", "no tensor")] * 70
+    lines = render([*infos, *unmatched]).splitlines()
+    assert lines[:70] == ["error SHD201 matches-no-tensor: no tensor"] * 70
+    assert lines[70:-1] == ["info SHD307 optional-axis-dropped: dropped"] * 30
+    assert lines[-1] == "and 120 more: 120 × info SHD307 optional-axis-dropped"
+    assert len(ShardError(infos).findings) == 150

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from sharddsl.findings import ShardError, UsageError
+from sharddsl.findings import ShardError, UsageError, printable
 
 if TYPE_CHECKING:
     from sharddsl.config.jobs import Job, Task
@@ -22,10 +22,10 @@ def report(error: Exception) -> int:
         print(error, file=sys.stderr)
         return 1
     if isinstance(error, UsageError):
-        print(f"sharddsl: {error}", file=sys.stderr)
+        print(printable(f"sharddsl: {error}"), file=sys.stderr)
         return 2
     name = type(error).__name__
-    print(f"sharddsl: internal error: {name}: {error} (SHARDDSL_TRACEBACK=1 shows where)", file=sys.stderr)
+    print(printable(f"sharddsl: internal error: {name}: {error} (SHARDDSL_TRACEBACK=1 shows where)"), file=sys.stderr)
     return 2
 
 

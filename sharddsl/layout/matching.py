@@ -45,7 +45,7 @@ class Matcher:
             alternative for number, pattern in enumerate(patterns) for alternative in _alternatives(number, pattern)
         )
         entries: list[tuple[Pattern, Matches]] = []
-        split = {a.rule for a in self.alternatives if _single_choice(patterns[a.rule])}
+        split = {number for number, pattern in enumerate(patterns) if _single_choice(pattern)}
         for number, pattern in enumerate(patterns):
             if number not in split:
                 entries.append((pattern, Matches((number,))))

@@ -13,6 +13,9 @@ from sharddsl.syntax import to_text, tree
 MOST_SEGMENTS = 64
 """The most segments of one pattern, prefixes included."""
 
+MOST_ALTERNATIVES = 256
+"""The most alternatives of one pattern, those of all its braces together: each is matched, and judged, by itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
@@ -73,9 +76,24 @@ def _report_rooted_namespace(pattern: tree.Pattern, namespace: str, report: Repo
 
 
 def _possible(segments: tuple[tree.Segment, ...], span: Span, report: Report) -> bool:
+    return _small(segments, span, report) and _layers_possible(segments, report)
+
+
+def _small(segments: tuple[tree.Segment, ...], span: Span, report: Report) -> bool:
     if len(segments) > MOST_SEGMENTS:
         report.add("SHD007", span, f"a pattern of {len(segments)} segments: at most {MOST_SEGMENTS} are read")
         return False
+    alternatives = sum(
+        segment.text.count(",") + 1 for segment in segments if not segment.quoted and "{" in segment.text
+    )
+    if alternatives > MOST_ALTERNATIVES:
+        message = f"a pattern of {alternatives:,} alternatives: at most {MOST_ALTERNATIVES} are read"
+        report.add("SHD007", span, message, "write several rules")
+        return False
+    return True
+
+
+def _layers_possible(segments: tuple[tree.Segment, ...], report: Report) -> bool:
     subscripted = [segment for segment in segments if segment.layers is not None]
     if len(subscripted) > 1:
         message = "a path has one layer subscript at most: no tensor lies in a layer of a layer"

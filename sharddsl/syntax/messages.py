@@ -158,9 +158,15 @@ def _at(stop: Stop, message: str, remedy: str | None = None) -> Words:
 
 _ENDS = frozenset({"NEWLINE", "$END"})
 
+_TEXT_BEGUN = re.compile(r'"(?:[^"\\\n]|\\["\\])*')
+
 
 def _open_string(stop: Stop) -> Words | None:
     if stop.found == '"':
+        readable = _TEXT_BEGUN.match(stop.text, stop.offset)
+        if readable is not None and stop.text[readable.end() : readable.end() + 1] == "\\":
+            message = 'in double quotes a `\\` stands before `"` or another `\\` only'
+            return Words(message, readable.end(), readable.end() + 1, "write `\\\\` for the character itself")
         return _at(stop, 'text in double quotes does not end on this line: expected a closing `"`')
     return None
 

@@ -7,17 +7,19 @@ from collections.abc import Iterator
 from lark import Token
 
 from sharddsl.findings import Span
-from sharddsl.syntax.problem import MAX_NESTING, Problem
+from sharddsl.syntax.problem import MAX_NAME, MAX_NESTING, Problem
 
 _CLOSERS = frozenset({"RSQB", "RPAR", "RBRACE"})
 _BODY = "BODY"
 _OPERATORS = frozenset({"OR", "AND", "NOT", "COMPARISON", "PLUS", "MINUS", "STAR", "SLASH", "PERCENT"})
+_NUMBERS = frozenset({"INT", "SIGNED", "NUMBER"})
 _NEEDS_MORE = _OPERATORS | {"LBRACE", "COMMA", "COLON", "EQUAL", "DOT", "AT", "LSQB", "LPAR"}
 """Tokens that need another one behind them: a newline after one of these does not count."""
 
 
 class Newlines:
-    """A Lark post-lexer. It drops each NEWLINE that cannot end a statement, and refuses what nests too deep.
+    """A Lark post-lexer. It drops each NEWLINE that cannot end a statement, and refuses what nests too
+    deep and names that are too long.
 
     It looks back only: a look ahead would lex the next token in the parser's previous state.
     """
@@ -51,6 +53,8 @@ class Newlines:
                     raise Problem(f"more than {MAX_NESTING} operators in one expression", span_of(token))
             elif kind == "COMMA" and opened[-1:] != ["LPAR"]:
                 operators = 0
+            elif len(token) > MAX_NAME and kind not in _NUMBERS:
+                raise Problem(f"a name of {len(token):,} characters: at most {MAX_NAME:,} are read", span_of(token))
             previous = kind
             yield token
 

@@ -8,6 +8,8 @@ MAX_NESTING = 64
 """How deep brackets may nest, and how many operators one expression may have: a bound on the depth of every tree, so
 that no stage after this one can run out of stack."""
 
+MAX_NAME = 1000
+"""How many characters a name, a segment of a pattern or a quoted text may have: tables and messages repeat them."""
 
 _LONGEST = 40
 

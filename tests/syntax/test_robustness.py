@@ -36,11 +36,13 @@ LIMIT_S = 30
         ('"\n' * DEEP, 'text in double quotes does not end on this line: expected a closing `"`'),
         ("{a, " * DEEP, "expected a statement, found `{`"),
         ("a: [x\n" * DEEP, "`[` is never closed: expected `]`, `,` or `?`"),
-        ("a" * MAX_CHARACTERS, "expected `:`, `.`, `[` or `{`, found the end of the line"),
+        ("a" * MAX_CHARACTERS, "a name of 1,000,000 characters: at most 1,000 are read"),
+        ('"' + "x" * DEEP + '": []', "a name of 100,002 characters: at most 1,000 are read"),
+        ("mesh: [" + "a" * DEEP + "=2]", "a name of 100,000 characters: at most 1,000 are read"),
         ("mesh: [a=" + "9" * DEEP + "]", "a number of 100000 digits is more than anything here can be"),
         ("\x01\x02\ud800", "expected a statement, found the character U+0001"),
     ],
-    ids=range(17),
+    ids=range(19),
 )
 def test_a_hostile_text_is_a_finding_soon(text: str, message: str) -> None:
     start = time.perf_counter()
