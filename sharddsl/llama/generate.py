@@ -175,6 +175,7 @@ def _prefill_program(config: LlamaConfig, run: Run, on: Partition, cache_on: Par
     kernel = choose_kernel(on, config, run)
 
     def first(params: Params, prompts: Prompts, key: Array, slots: int, sampling: Sampling) -> tuple[Array, Cache]:
+        params = on.fetch(params)
         logits, cache = prefill(config, run, params, prompts, slots, constrain=on.constrain, kernel=kernel)
         return sample(logits, jax.random.fold_in(key, prompts.tokens.shape[1]), sampling), cache
 
@@ -194,6 +195,7 @@ def _decode_program(config: LlamaConfig, run: Run, on: Partition) -> Any:
     """(params, cache, step, key, sampling) → (a token per row, cache); the cache is donated."""
 
     def following(params: Params, cache: Cache, step: Step, key: Array, sampling: Sampling) -> tuple[Array, Cache]:
+        params = on.fetch(params)
         logits, cache = decode(config, run, params, cache, step, constrain=on.constrain)
         return sample(logits, jax.random.fold_in(key, step.slot + 1), sampling), cache
 

@@ -92,6 +92,16 @@ class Partition:
         shardings: Tree = tree_unflatten(structure, [self.sharding(name) for name, _ in named])
         return shardings
 
+    def fetch(self, tree: Tree, namespace: Namespace = "param") -> Tree:
+        """Inside jit: the tree with the arrays that lie in another memory (`pinned_host`) brought into the device's
+        own, split as before. JAX computes with operands of one memory only."""
+
+        def near(x: Array, at: NamedSharding) -> Array:
+            return x if at.memory_kind in (None, "device") else jax.device_put(x, at.with_memory_kind("device"))
+
+        fetched: Tree = jax.tree.map(near, tree, self.shardings(tree, namespace))
+        return fetched
+
     def multiple_of(self, dim: str, *namespaces: Namespace) -> int:
         """The smallest number of which this dim's size must be a multiple for every tensor of these namespaces to be
         split evenly: 8 for a batch split over `(dp=2, fsdp=4)`."""

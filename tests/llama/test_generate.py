@@ -4,6 +4,7 @@ device."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache, partial
 
 import jax
@@ -122,6 +123,20 @@ def test_decode_may_be_laid_out_otherwise() -> None:
     # All but embed.w, which both split over mp.
     assert split.notes == ("11 params lie in memory twice: decode places them otherwise than prefill",)
     assert split.generate(PROMPTS, 24) == alone()
+
+
+def test_params_may_lie_in_host_memory() -> None:
+    mesh, by_name = LAYOUTS["fsdp_tp"]
+    first, after = (in_host_memory(on(mesh, by_name, F32, mode), "embed.w") for mode in ("prefill", "decode"))
+    params = jax.device_put(weights(), first.shardings(weights()))
+    assert params["embed"]["w"].sharding.memory_kind == "pinned_host"
+    assert Generator(TINY, F32, params, prefill=first, decode=after).generate(PROMPTS, 24) == alone()
+
+
+def in_host_memory(partition: Partition, name: str) -> Partition:
+    placements = partition.layout.placements
+    moved = tuple(replace(p, memory="pinned_host") if p.tensor.name == name else p for p in placements)
+    return Partition.of(replace(partition.layout, placements=moved))
 
 
 def test_partitions_on_different_meshes_are_refused() -> None:
