@@ -191,6 +191,8 @@ def no_base(resolution: Resolution) -> Iterator[Finding]:
         tensor = cause.tensors[0]
         if isinstance(cause.problem.rule.layout, Named):
             message = f"`..` has no base: no earlier rule matches {listed(names_of(cause.tensors), 3)}"
+            if tensor.namespace in {"grad", "opt"}:
+                message += f", which {'belongs' if len(cause.tensors) == 1 else 'belong'} to no param"
             help_ = "write the layout whole, or put a rule for these tensors before this one"
         else:
             message = f"`follow` has no param to follow for {listed(names_of(cause.tensors), 3)}"

@@ -225,17 +225,18 @@ def does_not_divide(item: Uneven, resolution: Resolution) -> Finding:
 def _other_dim(tensor: Tensor, item: Uneven, resolution: Resolution) -> str:
     """The other ways out for a weight: split another dim, or keep the dim whole, with the bytes that this costs."""
     text = ""
+    taken = item.axes[0] if len(item.axes) == 1 else f"({', '.join(item.axes)})"
     decision = next(d for d in resolution.decided if tensor in resolution.tensors_of(d))
     axes = decision.assigned.axes if decision.assigned else ()
     for dim, (name, size, split) in enumerate(zip(tensor.dims, tensor.shape, axes, strict=True)):
         units, _ = units_of(tensor, dim)
         if name not in {item.dim, "layers"} and not split and units is not None and units % item.ways == 0 and size:
-            taken = item.axes[0] if len(item.axes) == 1 else f"({', '.join(item.axes)})"
             text += f"\nor split {name} instead: {{{name}: {taken}}}"
             break
     kept = prod(resolution.mesh.ways(s) for d, s in zip(tensor.dims, axes, strict=True) if s != OPEN and d != item.dim)
     if tensor.nbytes is not None:
-        text += f"\nor keep {item.dim} whole: {bytes_text(-(-tensor.nbytes // kept))} per device for {tensor.name}"
+        held = f"{bytes_text(-(-tensor.nbytes // kept))} per device for {tensor.name}"
+        text += f"\nor keep {item.dim} whole where it does not divide, `{taken}?`: {held}"
     return text
 
 

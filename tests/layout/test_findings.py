@@ -367,7 +367,7 @@ def test_a_size_that_does_not_divide_lists_what_would() -> None:
         "sizes of mp that divide 50: {1, 2, 5}",
         "or another size of vocab: 48 or 56; padding to 56 changes the checkpoint's shape",
         "or split embed instead: {embed: mp}",
-        "or keep vocab whole: 12.5 KiB per device for w",
+        "or keep vocab whole where it does not divide, `mp?`: 12.5 KiB per device for w",
     ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sharddsl.layout import Drop
@@ -189,6 +191,13 @@ def test_inheriting_from_nothing_is_an_error() -> None:
     finding = only(layout, "SHD007")
     assert (finding.severity, finding.tensor) == ("error", "mlp.w")
     assert "`..` has no base" in finding.message
+
+
+def test_inheriting_needs_a_param_where_there_is_no_rule_before() -> None:
+    held = tensors(W, "opt.mu.ema: z 8")
+    held = type(held)("these", (held["mlp.w"], replace(held["opt.mu.ema"], param=None)))
+    finding = only(resolved(MESH + "*: [a]\nopt: {.., z: a}", held), "SHD007")
+    assert finding.message == "`..` has no base: no earlier rule matches opt.mu.ema, which belongs to no param"
 
 
 # ------------------------------------------------------------------------------------------------------------- `?`
