@@ -85,12 +85,14 @@ class Spec:
         mesh: Mapping[str, int] | None = None,
         devices: int | None = None,
         run: Run | None = None,
+        hosts: int | None = None,
     ) -> Layout:
         """Where every tensor of `what` lies: an inventory, a LLaMA's config, or a preset's name.
 
         `mesh` gives axes another size than the file's; `devices` is the number from which an axis of size -1 is
-        inferred; `run` (for a LLaMA) decides about dtypes, batch and mode. Raises `ShardError` with everything that
-        does not fit, `UsageError` for an unknown model.
+        inferred; `run` (for a LLaMA) decides about dtypes, batch and mode; `hosts` is the number of processes that feed
+        the mesh (`jax.process_count()`), for conditions and the rows that each one loads. Raises `ShardError` with
+        everything that does not fit, `UsageError` for an unknown model.
         """
         spec = with_mesh(self.value, mesh or {})
         if spec.mesh is None:
@@ -98,7 +100,7 @@ class Spec:
         sizes, findings = size_mesh(spec.mesh, devices=devices)
         if sizes is None:
             raise ShardError(findings, self._sources)
-        layout = resolve(spec, _inventory(what, run), sizes)
+        layout = resolve(spec, _inventory(what, run), sizes, hosts=hosts)
         if errors((*findings, *layout.findings)):
             raise ShardError((*findings, *layout.findings), self._sources)
         return Layout(layout)

@@ -113,6 +113,14 @@ def test_errors_carry_every_finding() -> None:
         sharddsl.load("llama/fsdp").resolve("llama_tiny")
 
 
+def test_processes_that_cannot_tell_their_rows() -> None:
+    spec = sharddsl.parse("mesh: [dp=4, mp=3]\n*: replicated\nact: {batch: dp}\n")
+    spec.resolve("llama_tiny", run=models.Run(batch=8), hosts=4)
+    with pytest.raises(ShardError) as caught:
+        spec.resolve("llama_tiny", run=models.Run(batch=8), hosts=6)
+    assert [finding.code for finding in caught.value.findings] == ["SHD308"]
+
+
 def test_called_wrongly() -> None:
     with pytest.raises(UsageError, match="has no mesh"):
         sharddsl.parse("*: replicated\n").resolve("llama_tiny")
