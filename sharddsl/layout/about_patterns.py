@@ -221,7 +221,7 @@ def layers_out_of_reach(resolution: Resolution) -> Iterator[tuple[int, Finding]]
     subscripted = [
         (number, rule)
         for number, rule in resolution.numbered()
-        if any(segment.layers is not None for segment in rule.pattern.segments)
+        if (wanted := _layers(rule.pattern)) is not None and not _reaches(number, wanted[1], resolution)
     ]
     if not subscripted:
         return
@@ -247,17 +247,25 @@ def layers_out_of_reach(resolution: Resolution) -> Iterator[tuple[int, Finding]]
             yield number, _beyond(rule, wrong, layers[number])
 
 
+def _layers(pattern: Pattern) -> tuple[int | None, int | None] | None:
+    """The range of the pattern's subscript."""
+    return next((segment.layers for segment in pattern.segments if segment.layers is not None), None)
+
+
+def _reaches(number: int, high: int | None, resolution: Resolution) -> bool:
+    """Whether the rule matches a tensor, one in the last layer that it asks for: then all is well with its range."""
+    matched = (tensor for d in resolution.matched.get(number, ()) for tensor in resolution.tensors_of(d))
+    return any(high is None or tensor.path.layer == high - 1 for tensor in matched)
+
+
 def _without_subscripts(pattern: Pattern) -> Pattern:
     segments = tuple(segment.model_copy(update={"layers": None}) for segment in pattern.segments)
     return pattern.model_copy(update={"segments": segments})
 
 
 def _out_of_range(pattern: Pattern, count: int) -> tuple[int | None, int | None] | None:
-    for segment in pattern.segments:
-        low, high = segment.layers or (None, None)
-        if (low is not None and low >= count) or (high is not None and high > count):
-            return low, high
-    return None
+    low, high = _layers(pattern) or (None, None)
+    return (low, high) if (low is not None and low >= count) or (high is not None and high > count) else None
 
 
 def _stacked(rule: Rule, tensor: Tensor) -> Finding:

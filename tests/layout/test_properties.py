@@ -177,7 +177,7 @@ def inventories(draw: st.DrawFn) -> Inventory:
     return Inventory("random", tuple(held))
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(specs(), inventories())
 def test_the_resolver_agrees_with_reading_the_rules_one_by_one(spec: Spec, held: Inventory) -> None:
     layout = resolve(spec, held, MESH)
@@ -191,7 +191,7 @@ def test_the_resolver_agrees_with_reading_the_rules_one_by_one(spec: Spec, held:
             assert list(follower.axes or ()) == expected_axes(tensor, own or asked or nothing)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(specs(), inventories())
 def test_what_holds_of_every_placement(spec: Spec, held: Inventory) -> None:
     for placed in resolve(spec, held, MESH):
