@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 
 from sharddsl.findings import Edit, Finding, Location, Span
 from sharddsl.layout.matching import ANY_DEPTH, Matcher, Matches
-from sharddsl.layout.naming import note_of
+from sharddsl.layout.naming import note_of, pattern_for
 from sharddsl.layout.resolution import Resolution
 from sharddsl.layout.words import listed
 from sharddsl.spec.model import NAMESPACES, Namespace, Pattern, Rule, Segment
@@ -97,7 +97,7 @@ class _Remedies:
                 if found is not None:
                     return found
         known = self._tails(pattern.namespace, max(2, len(pattern.segments)))
-        return f"the paths are {listed((_spelled(pattern.namespace, tail) for tail in known), 6)}", None
+        return f"the paths are {listed((pattern_for(pattern.namespace, tail) for tail in known), 6)}", None
 
     def _unrooted(self, pattern: Pattern) -> tuple[str, str | None] | None:
         """`/mlp.w_in` for what lies deeper."""
@@ -131,14 +131,15 @@ class _Remedies:
     def _near(self, pattern: Pattern) -> tuple[str, str | None] | None:
         """The ends of paths that look like the pattern, or at least end like it."""
         tails = self._tails(pattern.namespace, max(1, len(pattern.segments)))
-        near = nearest(".".join(segment.text for segment in pattern.segments), tails)
+        whole = {".".join(tail): tail for tail in tails}
+        near = [whole[text] for text in nearest(".".join(s.text for s in pattern.segments), whole)]
         if not near and pattern.segments:
-            ends = {tail.rsplit(".", 1)[-1]: tail for tail in tails}
+            ends = {tail[-1]: tail for tail in tails}
             near = [ends[end] for end in nearest(pattern.segments[-1].text, ends)]
         if not near:
             return None
-        spelled = [_spelled(pattern.namespace, tail) for tail in near]
-        return f"did you mean {' or '.join(spelled)}?", None if pattern.rooted else spelled[0]
+        written = [pattern_for(pattern.namespace, tail) for tail in near]
+        return f"did you mean {' or '.join(written)}?", None if pattern.rooted else written[0]
 
     def _matching(self, pattern: Pattern) -> list[Tensor]:
         matcher = Matcher([pattern])
@@ -151,11 +152,10 @@ class _Remedies:
             found.setdefault(_unnumbered(tensor.path.segments), tensor)
         return list(found.values())[:_MOST_KINDS]
 
-    def _all_tails(self, namespace: Namespace, length: int) -> list[str]:
+    def _all_tails(self, namespace: Namespace, length: int) -> list[tuple[str, ...]]:
         """The ends of paths, `length` segments long. An optimizer leaf and the end of a param's path count as one:
         `mu.mlp.w_in`."""
-        ends = (end for tensor in self._kinds(namespace) for end in _ends(tensor, length))
-        return list(dict.fromkeys(".".join(end) for end in ends))
+        return list(dict.fromkeys(end for tensor in self._kinds(namespace) for end in _ends(tensor, length)))
 
 
 @lru_cache(maxsize=4096)

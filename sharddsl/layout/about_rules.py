@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from sharddsl.findings import Edit, Finding, Location, Span
 from sharddsl.layout.decide import BATCH, RESIDUAL, Decision
-from sharddsl.layout.naming import names_of, note_of, sized_dims
+from sharddsl.layout.naming import names_of, note_of, pattern_for, sized_dims
 from sharddsl.layout.resolution import Resolution
 from sharddsl.layout.words import did_you_mean, listed
 from sharddsl.spec.model import NAMESPACES, Named, Namespace
@@ -90,9 +90,8 @@ def _share(namespace: Namespace, tensors: Sequence[Tensor], resolution: Resoluti
 
 def _unstacked(tensor: Tensor) -> str:
     """The path without `layers`, as rules are usually written."""
-    segments = [s for s in tensor.path.segments if s != LAYERS]
-    path = ".".join(segments)
-    return path if tensor.namespace == "param" else f"{tensor.namespace}.{path}"
+    inner = [segment for segment in tensor.path.segments if segment != LAYERS]
+    return pattern_for(tensor.namespace, inner or tensor.path.segments)
 
 
 def _whole_layout(tensor: Tensor) -> str:

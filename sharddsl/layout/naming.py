@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from sharddsl.spec.model import NAMESPACES, Namespace
 from sharddsl.tensors.model import LAYERS, Tensor
+
+_PLAIN = re.compile(r"(?!(?:extends|let|mesh|when|check|expect)$)[A-Za-z_][A-Za-z0-9_]*|[0-9]+", re.ASCII)
+"""A segment that a pattern may write as it is, wherever it stands."""
+
+
+def pattern_for(namespace: Namespace, segments: Sequence[str]) -> str:
+    """How a pattern names a path that ends in these segments: those that are no names quoted, and `param.` before one
+    that would be taken for a namespace."""
+    path = ".".join(map(_segment, segments))
+    return path if namespace == "param" and segments[0] not in NAMESPACES else f"{namespace}.{path}"
+
+
+def _segment(text: str) -> str:
+    if _PLAIN.fullmatch(text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def names_of(tensors: Iterable[Tensor]) -> list[str]:

@@ -8,6 +8,9 @@ from sharddsl.findings import Edit
 from sharddsl.tensors import Inventory
 from tests.layout.cases import only, resolved, tensors, tiny
 
+ODD = tensors(
+    "layer norm.scale: x 2", "mesh.0.w: x 2", "param.cache.bias: x 2", 'a"b\\.w: x 2', "layers[1].layers: x 2"
+)
 TIED = tensors("embed.w: vocab 8, embed 4", tied=True)
 
 
@@ -29,6 +32,8 @@ def applied(text: str, edits: tuple[Edit, ...]) -> str:
         ("SHD201", "mesh: [fsdp=2]\n*: {embed: fsdp}\nmlp.w_inn: [fsdp]\nact: {batch: fsdp}", tiny()),
         ("SHD202", "mesh: [fsdp=2]\nattn.*: [fsdp]\nact: {batch: fsdp}", tiny(scan=False)),
         ("SHD202", "mesh: [fsdp=2]\n*: [fsdp]\nwhen mode == train { act: {seq: fsdp} }\n", tiny(mode="decode")),
+        ("SHD201", "mesh: [fsdp=2]\nbias: [fsdp]\n*: replicated\n0.v: [fsdp]", ODD),
+        ("SHD202", "mesh: [fsdp=2]\n0.w: [fsdp]", ODD),
         ("SHD303", "mesh: [mp=16]\n*: {heads: mp, kv_heads: mp}\nact: {batch: None, kv_heads: mp}", tiny()),
         ("SHD310", "mesh: [mp=2]\nembed.w: [mp]\nlm_head.w: [None, mp]  # the head", TIED),
     ],
