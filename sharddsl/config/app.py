@@ -23,6 +23,7 @@ from sharddsl.config.jobs import Job, Request, Task
 from sharddsl.config.schema import Config, keys_beside, missing_choice, unknown_choice, unknown_key, validate
 from sharddsl.config.source import ShardGroups, ShardSource, file_mesh
 from sharddsl.findings import ShardError, UsageError
+from sharddsl.models.config import LlamaConfig
 
 
 def run(request: Request, task: Task) -> int:
@@ -66,6 +67,9 @@ def _store(request: Request) -> str:
             {"override hydra/job_logging": "none"},
         ],
         **groups.SCALARS,
+        # A sweep over models or specs is first composed without any, and its other overrides must find their keys.
+        "model": dict.fromkeys(LlamaConfig.model_fields),
+        "spec": {"ref": None, "mesh": OmegaConf.create({}, flags={"struct": False})},
         # A single run leaves nothing behind; a multirun keeps Hydra's record under `multirun/`.
         "hydra": {"output_subdir": None, "run": {"dir": "."}, "job": {"name": request.command}},
     }

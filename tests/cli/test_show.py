@@ -205,6 +205,23 @@ def test_multirun_labels_its_results(project: Path, capsys: Capture) -> None:
     ]
 
 
+def test_what_is_swept_may_be_overridden_too(project: Path, capsys: Capture) -> None:
+    """Hydra composes a sweep without the groups that are swept, and refuses overrides of keys that it does not see."""
+    swept = ("model=llama_tiny,llama3_8b", "spec=llama/fsdp,llama/fsdp_tp")
+    assert main(["show", "-m", *swept, "spec.mesh.fsdp=2", "model.layers=3", "--format=json"]) == 0
+    jobs = [json.loads(line)["layout"] for line in capsys.readouterr().out.splitlines()]
+    assert [job["mesh"]["axes"] for job in jobs] == [{"fsdp": 2}, {"dp": 1, "fsdp": 2, "mp": 2}] * 2
+    assert [tensor(job, "layers.attn.wq")["shape"][:2] for job in jobs] == [[3, 128]] * 2 + [[3, 4096]] * 2
+
+
+def test_an_axis_that_one_of_the_swept_specs_lacks(project: Path, capsys: Capture) -> None:
+    assert main(["show", "-m", "model=llama_tiny", "spec=llama/tp,llama/fsdp", "spec.mesh.fsdp=2"]) == 1
+    out, err = capsys.readouterr()
+    assert "on [fsdp=2]: 2 devices" in out
+    assert err.startswith("model=llama_tiny spec=llama/tp spec.mesh.fsdp=2:\n")
+    assert "unknown axis `fsdp`" in err
+
+
 def test_multirun_in_json_is_a_line_per_job(project: Path, capsys: Capture) -> None:
     assert (
         main(["show", "--multirun", "model=llama_tiny", "spec=llama/dp,llama/fsdp", "--devices=8", "--format=json"])
