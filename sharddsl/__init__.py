@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Layout", "Run", "ShardError", "Spec", "UsageError", "constrain", "inventory", "load", "parse"]
 
+if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would let every misspelt name pass as Any
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'sharddsl' has no attribute {name!r}")
-    from sharddsl import api
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module 'sharddsl' has no attribute {name!r}")
+        from sharddsl import api
 
-    return getattr(api, name)
+        return getattr(api, name)
 
 
 def __dir__() -> list[str]:
