@@ -40,7 +40,9 @@ def entry() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that lacks a character must not end the program
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    gc.freeze()  # else the interpreter walks every object once more before it ends
+    sys.exit(code)
 
 
 def main(argv: Sequence[str]) -> int:

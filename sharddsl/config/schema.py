@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from sharddsl.findings import UsageError
-from sharddsl.models.config import LlamaConfig, Model, Run
+from sharddsl.models.config import LlamaConfig, Run
+from sharddsl.spec.model import Model
 
 
 class SpecChoice(Model):

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from sharddsl.spec.model import Mode
+from sharddsl.spec.model import Mode, Model
 
 Size = Annotated[int, Field(ge=1)]
 Precision = Literal["f32", "bf16_compute", "bf16_master"]
-
-
-class Model(BaseModel):
-    """Frozen, and strict about unknown fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class RopeScaling(Model):

@@ -13,20 +13,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from sharddsl.findings import UsageError
-from sharddsl.spec.model import NAMESPACES, Mode, Namespace
+from sharddsl.spec.model import NAMESPACES, Mode, Model, Namespace
 from sharddsl.tensors.model import ITEMSIZE, Inventory, Path, Tensor
 
 Size = Annotated[int, Field(ge=0)]
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class TensorData(_Data):
+class TensorData(Model):
     """One array. `dims` may be left out: they are then called `d0`, `d1`, … by position. `shape` has null where a size
     is not known. `param` names the param that a `grad` or `opt` tensor belongs to; `heads` gives, for each dim that
     fuses heads and head_dim, the number of heads in it."""
@@ -52,7 +48,7 @@ class TensorData(_Data):
         return self
 
 
-class InventoryData(_Data):
+class InventoryData(Model):
     """All tensors of one model, and the sizes that conditions may ask about."""
 
     version: Literal[1] = 1

@@ -8,7 +8,8 @@ from sharddsl import spec
 from sharddsl.findings import Finding
 from sharddsl.layout import Layout, MeshSizes, resolve, size_mesh
 from sharddsl.models import Run, inventory, preset
-from sharddsl.tensors import Inventory, from_data
+from sharddsl.tensors import Inventory
+from sharddsl.tensors.data import from_data
 
 
 def tensors(*lines: str, dtype: str = "float32", **rest: Any) -> Inventory:

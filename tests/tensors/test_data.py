@@ -9,7 +9,8 @@ import pytest
 
 from sharddsl.findings import UsageError
 from sharddsl.models import Run, inventory, preset
-from sharddsl.tensors import Path, Tensor, from_data, to_data
+from sharddsl.tensors import Path, Tensor
+from sharddsl.tensors.data import from_data, to_data
 
 
 @pytest.mark.parametrize("scan", [True, False])
