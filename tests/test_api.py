@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_type
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sharddsl
-from sharddsl import models
+from sharddsl import api, models
 from sharddsl.findings import ShardError, UsageError
 
 MLP = """
@@ -33,7 +33,14 @@ def test_the_package_exports_what_it_says() -> None:
         assert getattr(sharddsl, name).__module__.startswith("sharddsl.")
         assert name in dir(sharddsl)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        sharddsl.nothing  # noqa: B018
+        sharddsl.nothing  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_a_type_checker_knows_the_names_that_are_loaded_late() -> None:
+    """Checked by mypy, for which `load` is no Any, and the unknown name above an error."""
+    spec = assert_type(sharddsl.load("llama/fsdp"), api.Spec)
+    layout = assert_type(spec.resolve("llama_tiny", mesh={"fsdp": 2}), api.Layout)
+    assert str(layout.table.mesh) == "[fsdp=2]"
 
 
 def test_a_preset_by_name() -> None:
