@@ -78,8 +78,17 @@ def unknown_axes(resolution: Resolution) -> Iterator[Finding]:
             count=len(cause.tensors),
             note=note_of(cause.tensors),
             related=tuple((place, f"{name} here too") for place in cause.places[1:]),
-            fix=tuple(Edit(place, near[0]) for place in cause.places if place.span.line) if near else (),
+            fix=_respelled(name, near[0], cause.places, resolution) if near else (),
         )
+
+
+def _respelled(name: str, instead: str, places: Sequence[Location], resolution: Resolution) -> tuple[Edit, ...]:
+    """The axis under another name wherever it stands, `?` and all. None where it came through a `let`, or from a base
+    that calls it otherwise: another text stands there."""
+    texts = [resolution.text_at(place) for place in places]
+    if not all(text in {name, f"{name}?"} for text in texts):
+        return ()
+    return tuple(Edit(place, instead + "?" * (text != name)) for place, text in zip(places, texts, strict=True))
 
 
 def _renamed(problem: UnknownAxis) -> str:

@@ -108,14 +108,14 @@ def _finding(item: Uneven, code: str, severity: Severity, message: str, help_: s
         count=len(item.tensors),
         note=note_of(same),
         related=tuple((place, f"the same for {listed(names_of(ts), 4)}") for place, ts in sorted(related.items())),
-        fix=_optional_axis(item) if code == "SHD303" else (),
     )
 
 
-def _optional_axis(item: Uneven) -> tuple[Edit, ...]:
-    """`mp` becomes `mp?` wherever it is written alone."""
+def _optional_axis(item: Uneven, resolution: Resolution) -> tuple[Edit, ...]:
+    """`mp` becomes `mp?` wherever it is written alone; nothing where it came through a `let` that says more."""
     places = dict.fromkeys(p.axes[0].where for p, _ in item.shown if len(p.axes) == 1)
-    return tuple(Edit(place, f"{item.axes[0]}?") for place in places if place is not None and place.span.line)
+    edits = tuple(Edit(place, f"{item.axes[0]}?") for place in places if place is not None)
+    return edits if all(resolution.text_at(edit.where) == item.axes[0] for edit in edits) else ()
 
 
 # --------------------------------------------------------------------------------------------------------------- SHD303
@@ -144,7 +144,7 @@ def splits_a_head(items: Sequence[Uneven], resolution: Resolution) -> Finding:
     # XLA pads an activation; everything else is refused
     severity: Severity = "warning" if whole.only_activations else "error"
     message = f"{first.over} {how} {' and '.join(map(_heads_of, items))}"
-    return _finding(whole, "SHD303", severity, message, help_)
+    return replace(_finding(whole, "SHD303", severity, message, help_), fix=_optional_axis(whole, resolution))
 
 
 def _heads_of(item: Uneven) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from sharddsl.findings import Finding
+from sharddsl.findings import Finding, Location
 from sharddsl.layout.decide import Decision
 from sharddsl.layout.matching import Matcher
 from sharddsl.layout.model import MeshSizes
 from sharddsl.spec.model import Rule, Spec
+from sharddsl.spec.report import Report
 from sharddsl.tensors.model import Inventory, Tensor
 
 
@@ -50,6 +51,11 @@ class Resolution:
             for number in decision.matches.rules:
                 found.setdefault(number, []).append(decision)
         return {number: tuple(decisions) for number, decisions in found.items()}
+
+    def text_at(self, where: Location) -> str | None:
+        """What is written there, within one line; None where the text is not known."""
+        text = self.sources.get(where.source)
+        return None if text is None else Report(where.source, text).excerpt(where.span)
 
     def numbered(self) -> Iterator[tuple[int, Rule]]:
         """The rules that apply, each with its number."""

@@ -38,4 +38,4 @@ def problem_of(target: str) -> tuple[str, str | None] | None:
 
 
 def _shape_problem(target: str, dims: int, allowed: tuple[int, ...], form: str) -> tuple[str, str] | None:
-    return None if dims in allowed else (f"target `{target}` has {dims} sizes", form)
+    return None if dims in allowed else (f"target `{target}` has {dims} size{'' if dims == 1 else 's'}", form)

@@ -29,6 +29,7 @@ def applied(text: str, edits: tuple[Edit, ...]) -> str:
     ("code", "text", "held"),
     [
         ("SHD101", "mesh: [fsdp=2]\n*: {embed: fsdpp}\nact: {batch: (fsdpp)}", tiny()),
+        ("SHD101", "mesh: [fsdp=2]\n*: {embed: fsdpp?}\nact: {batch: fsdp}", tiny()),
         ("SHD201", "mesh: [fsdp=2]\n*: {embed: fsdp}\nmlp.w_inn: [fsdp]\nact: {batch: fsdp}", tiny()),
         ("SHD202", "mesh: [fsdp=2]\nattn.*: [fsdp]\nact: {batch: fsdp}", tiny(scan=False)),
         ("SHD202", "mesh: [fsdp=2]\n*: [fsdp]\nwhen mode == train { act: {seq: fsdp} }\n", tiny(mode="decode")),
@@ -51,6 +52,18 @@ def test_no_fix_is_offered_where_nothing_is_like_it() -> None:
     finding = only(layout, "SHD201")
     assert finding.fix == ()
     assert finding.help == "the paths are embed.w, attn_norm.scale, attn.wq, attn.wk, attn.wv, attn.wo and 6 more"
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("SHD101", "let rows = (dp, fsdpp)\nmesh: [dp=1, fsdp=2]\n*: {embed: rows}\nact: {batch: dp}"),
+        ("SHD101", "let split = {embed: fsdpp}\nmesh: [dp=1, fsdp=2]\n*: split\nact: {batch: dp}"),
+        ("SHD303", "let split = {heads: mp, kv_heads: mp}\nmesh: [mp=16]\n*: split\nact: replicated"),
+    ],
+)
+def test_what_came_through_a_let_is_not_written_over(code: str, text: str) -> None:
+    assert only(resolved(text, tiny()), code).fix == ()
 
 
 def test_no_path_is_put_into_a_block() -> None:
