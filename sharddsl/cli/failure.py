@@ -24,6 +24,10 @@ def report(error: Exception) -> int:
     if isinstance(error, UsageError):
         print(printable(f"sharddsl: {error}"), file=sys.stderr)
         return 2
+    if isinstance(error, OSError):
+        what = f"{error.filename}: " if error.filename else ""
+        print(printable(f"sharddsl: {what}{error.strerror or error}"), file=sys.stderr)
+        return 2
     name = type(error).__name__
     print(printable(f"sharddsl: internal error: {name}: {error} (SHARDDSL_TRACEBACK=1 shows where)"), file=sys.stderr)
     return 2

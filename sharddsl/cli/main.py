@@ -37,12 +37,21 @@ def entry() -> NoReturn:
     """The console script."""
     gc.disable()  # a cold start allocates much and frees nothing; commands that run longer turn it on again
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else every installed package is asked for some
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that lacks a character must not end the program
             stream.reconfigure(errors="backslashreplace")
     code = main(sys.argv[1:])
     gc.freeze()  # else the interpreter walks every object once more before it ends
     sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """Give each stream that the caller closed (`sharddsl … >&-`) the null device: what is written there goes nowhere,
+    and no file that is opened later takes its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 def main(argv: Sequence[str]) -> int:

@@ -12,6 +12,7 @@ from sharddsl.cli.layouts import lay_out
 from sharddsl.config.jobs import Job, Request, run
 from sharddsl.findings import errors, render
 from sharddsl.layout.model import Layout
+from sharddsl.spec.mesh import LARGEST
 
 _WIDE = 200
 """Columns where the output is no terminal."""
@@ -22,7 +23,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--format", choices=["text", "json"], default="text")
     parser.add_argument(
         "--devices",
-        type=number(int, 1, "a number of devices"),
+        type=number(int, 1, "a number of devices", most=LARGEST),
         metavar="N",
         help="devices there are, from which an axis of size -1 is inferred",
     )

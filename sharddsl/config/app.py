@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -46,11 +46,17 @@ def run(request: Request, task: Task) -> int:
             hydra.main(version_base="1.3", config_path=None, config_name=name)(job)()
         except SystemExit as done:  # --help, --info and the like end this way
             codes.append(done.code if isinstance(done.code, int) else 1)
-        except (HydraException, OmegaConfBaseException, ValueError) as error:
+        except (HydraException, OmegaConfBaseException, ValueError, OSError) as error:
             raise _explain(error) from error
     if refused:
-        raise refused[0]
+        raise _all_of(refused)
     return max(codes)
+
+
+def _all_of(refused: Sequence[Exception]) -> Exception:
+    """The errors of jobs that could not be composed, as one."""
+    messages = dict.fromkeys(map(str, refused))
+    return refused[0] if len(messages) == 1 else UsageError("\n".join(messages))
 
 
 def _store(request: Request) -> str:
@@ -94,7 +100,11 @@ def _command_line(request: Request) -> Iterator[None]:
 
 
 def _job(composed: DictConfig) -> Job:
-    config = validate(_with_tuples(OmegaConf.to_container(composed, resolve=True)))
+    try:
+        tree = OmegaConf.to_container(composed, resolve=True)
+    except OmegaConfBaseException as error:
+        raise _explain(error) from error
+    config = validate(_with_tuples(tree))
     settings = HydraConfig.get()
     swept = settings.mode is RunMode.MULTIRUN
     return Job(_only_overridden_axes(config), tuple(settings.overrides.task) if swept else None)
@@ -120,13 +130,36 @@ def _explain(error: Exception) -> Exception:
         if isinstance(cause, ShardError | UsageError):
             return cause
         cause = cause.__cause__
-    text = str(error)
     if isinstance(error, OverrideParseException):
-        return UsageError(f"{error.override}: not an override that Hydra can read: {error.message.splitlines()[0]}")
-    if match := re.search(r"Could not find '(\w+)/(.*)'", text):
+        return _unreadable(error.override, error.message)
+    if isinstance(error, OSError) and not isinstance(error, HydraException):
+        return UsageError(f"Hydra cannot use {error.filename or 'a file'}: {error.strerror or error}")
+    text = str(error)
+    if isinstance(error, OmegaConfBaseException) and error.full_key:
+        return UsageError(f"{error.full_key}: {text.splitlines()[0]}")
+    if text.startswith("Config group override must be a string"):
+        names = ", ".join(groups.GROUPS)
+        return UsageError(
+            f"{names} take the name of a choice; a name that looks like a number or null is quoted: \"'7'\""
+        )
+    if (match := re.search(r"Could not (?:find|load) '(\w+)/(.*?)'", text)) and match[1] in groups.GROUPS:
         return unknown_choice(match[1], match[2], groups.choices(match[1]))
     if match := re.search(r"You must specify '(\w+)'", text):
         return missing_choice(match[1], groups.choices(match[1]))
-    if match := re.search(r"Could not override '([\w.]+)'", text):
+    if (match := re.search(r"Could not override '([^']+)'", text)) and not match[1].startswith("hydra"):
         return unknown_key(match[1], keys_beside(match[1]))
+    text = text.partition("\nConfig search path")[0]
     return UsageError("\n".join(part for part in (text, str(error.__cause__ or "")) if part))
+
+
+def _unreadable(override: str, why: str) -> UsageError:
+    """What to do about an override that Hydra's grammar does not take."""
+    key, equal, value = override.partition("=")
+    if not equal:
+        return UsageError(f"`{override}` is not an override: those are written key=value")
+    if re.fullmatch(r"[\w./@+~-]+", key) is None:
+        return UsageError(f"`{override}` is not an override that Hydra can read: a key is a name, or names with dots")
+    reason = why.partition("\n")[0].rpartition("Exception: ")[2].removesuffix(override) or "a character of the value"
+    quoted = f"\"{key}='{value}'\"" if "'" not in value else f"{key}=…"
+    help_ = f"text with characters that Hydra gives a meaning is quoted twice: {quoted}"
+    return UsageError(f"`{override}` is not an override that Hydra can read ({reason}); {help_}")

@@ -23,6 +23,8 @@ _INT = re.compile(r"[+-]?(?:0|[1-9](?:_?[0-9])*)", re.ASCII)
 _FLOAT = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)", re.ASCII)
 _PLAIN = re.compile(r"(?:[A-Za-z_/]|\.\.?/)[A-Za-z0-9_./-]*", re.ASCII)
 _QUOTED = re.compile(r"'[^'\\$]*'|\"[^\"\\$]*\"")
+_LONGEST = 4096
+"""Characters: a longer value is no path, and Python refuses to read an integer of so many digits."""
 _WORDS = {"null": None, "true": True, "false": False}
 _NUMBERS_BY_NAME = frozenset({"nan", "inf"})
 
@@ -61,6 +63,8 @@ def read(overrides: Sequence[str], run: str) -> Config | None:
 
 
 def _is_scalar(text: str) -> bool:
+    if len(text) > _LONGEST:
+        return False
     return any(pattern.fullmatch(text) for pattern in (_INT, _FLOAT, _QUOTED)) or (
         _PLAIN.fullmatch(text) is not None and text.lower() not in _NUMBERS_BY_NAME
     )

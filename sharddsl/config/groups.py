@@ -53,7 +53,7 @@ def choices(group: str) -> tuple[str, ...]:
 
 def has(group: str, choice: str) -> bool:
     """Whether `group=choice` can be loaded; a spec's path counts, whether or not there is a file: its loader says."""
-    return choice in choices(group) or (group == "spec" and not is_name(choice))
+    return choice in choices(group) or (group == "spec" and choice != "" and not is_name(choice))
 
 
 def tree(group: str, choice: str) -> Tree:

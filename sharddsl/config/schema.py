@@ -107,4 +107,11 @@ def _describe(error: Any) -> str:
         case "value_error":
             return f"{path}: {error['ctx']['error']}"
     message = error["msg"]
-    return f"{path}: {message[0].lower()}{message[1:]}, not {error['input']!r}"
+    return f"{path}: {message[0].lower()}{message[1:]}, not {_as_written(error['input'])}"
+
+
+def _as_written(value: Any) -> str:
+    """A value as a command line has it."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    return repr(list(value) if isinstance(value, tuple) else value)

@@ -8,7 +8,8 @@ from pydantic import Field, model_validator
 
 from sharddsl.spec.model import Mode, Model
 
-Size = Annotated[int, Field(ge=1)]
+Size = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Precision = Literal["f32", "bf16_compute", "bf16_master"]
 
 
@@ -17,10 +18,17 @@ class RopeScaling(Model):
     `original_seq / low_freq_factor` are stretched by `factor`, those under `original_seq / high_freq_factor` are
     kept, and those between are blended."""
 
-    factor: float
-    low_freq_factor: float = 1.0
-    high_freq_factor: float = 4.0
+    factor: Positive
+    low_freq_factor: Positive = 1.0
+    high_freq_factor: Positive = 4.0
     original_seq: Size = 8192
+
+    @model_validator(mode="after")
+    def _there_is_a_between(self) -> RopeScaling:
+        if self.low_freq_factor >= self.high_freq_factor:
+            low, high = self.low_freq_factor, self.high_freq_factor
+            raise ValueError(f"low_freq_factor={low} must be less than high_freq_factor={high}")
+        return self
 
 
 class LlamaConfig(Model):
@@ -39,8 +47,8 @@ class LlamaConfig(Model):
     head_dim: Size
     ffn: Size
     tied: bool = False
-    norm_eps: float = 1e-5
-    rope_theta: float = 10_000.0
+    norm_eps: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1e-5
+    rope_theta: Positive = 10_000.0
     rope_scaling: RopeScaling | None = None
     max_seq: Size = 2048
 

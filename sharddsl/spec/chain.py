@@ -117,7 +117,7 @@ def _locate(unit: Unit, target: str, span: Span, search: SearchPath) -> Path | N
         return None
     folder = unit.path.parent if unit.path is not None else search.cwd
     path = absolute(Path(target), folder)
-    if search.allows(path) and not os.path.isfile(path):
+    if search.allows(path) and not os.path.lexists(path):
         help = f"a path is relative to {search.shown(folder)}; without `{SUFFIX}` it would be a name"
         unit.report.add("SHD004", span, f"there is no file `{search.shown(path)}`", help)
         return None

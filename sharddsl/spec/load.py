@@ -61,7 +61,7 @@ def load(
     spec or it cannot be read; all else is a finding.
     """
     start = search_path(None, project, cwd)
-    if isinstance(ref, str) and is_name(ref):
+    if isinstance(ref, str) and (is_name(ref) or not ref):
         path, search, name = _named(ref, start), start, ref
     else:
         path = absolute(Path(ref), start.cwd)
@@ -69,7 +69,7 @@ def load(
         name = search.shown(path)
     data = read(path)
     if isinstance(data, str):
-        raise UsageError(f"cannot read the spec {name}: {data}{_near_file(path, start)}")
+        raise UsageError(f"cannot read the spec {name}: {data}{_other_than(path, ref, start)}")
     with _collector_paused():
         root = unit_from(data, search.shown(path), path)
         return _assembled(name, root, search, _Options(rules, mesh or {}, models))
@@ -119,9 +119,15 @@ def _named(name: str, search: SearchPath) -> Path:
     raise UsageError(f"unknown spec `{name}`: " + "; ".join(remedy for remedy in remedies if remedy))
 
 
-def _near_file(path: Path, search: SearchPath) -> str:
-    near = nearest(path.name, (p.name for p in path.parent.glob(f"*{SUFFIX}"))) if os.path.isdir(path.parent) else []
-    return f"; did you mean {search.shown(path.parent / near[0])}?" if near else ""
+def _other_than(missing: Path, ref: str | Path, search: SearchPath) -> str:
+    """What may have been meant by a path where there is nothing."""
+    if os.path.lexists(missing):
+        return ""
+    name = str(ref).removesuffix(SUFFIX)
+    if search.candidates(name):
+        return f"; the spec of that name is written without `{SUFFIX}`: {name}"
+    near = nearest(missing.name, (p.name for p in missing.parent.glob(f"*{SUFFIX}"))) if missing.parent.is_dir() else []
+    return f"; did you mean {search.shown(missing.parent / near[0])}?" if near else ""
 
 
 @dataclass(frozen=True, slots=True)

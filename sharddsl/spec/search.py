@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sharddsl import resources
+from sharddsl.findings import UsageError
 
 SUFFIX = ".shard"
 _LARGEST_FILE = 64 * 2**20
@@ -59,7 +60,7 @@ class SearchPath:
 def search_path(start: Path | None, project: Path | None, cwd: Path | None) -> SearchPath:
     """The search path of a file in `start` (the working folder if None): its project is the nearest folder upward with
     a `pyproject.toml`, or else `start` itself."""
-    here = absolute(cwd or Path.cwd(), Path.cwd())
+    here = _working_folder() if cwd is None else absolute(cwd, _working_folder())
     if project is not None:
         return SearchPath(absolute(project, here), here)
     start = start or here
@@ -67,6 +68,13 @@ def search_path(start: Path | None, project: Path | None, cwd: Path | None) -> S
         if os.path.isfile(folder / "pyproject.toml"):
             return SearchPath(folder, here)
     return SearchPath(start, here)
+
+
+def _working_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise UsageError("the working folder does not exist any more: change to another") from None
 
 
 def list_specs(project: Path | None = None, cwd: Path | None = None) -> tuple[str, ...]:
@@ -97,7 +105,7 @@ def read(path: Path) -> bytes | str:
     """The file's bytes, or, as text, why they cannot be had."""
     try:
         if not path.exists():
-            return "there is no such file"
+            return "it is a link that leads nowhere" if path.is_symlink() else "there is no such file"
         if not path.is_file():
             return "it is a folder" if path.is_dir() else "it is not a regular file"
         if (size := path.stat().st_size) > _LARGEST_FILE:
@@ -116,5 +124,6 @@ def _names_in(folder: Path) -> list[str]:
     for where, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         below = Path(where).relative_to(folder)
-        names += [(below / file).as_posix().removesuffix(SUFFIX) for file in files if file.endswith(SUFFIX)]
-    return names
+        found = (file for file in files if file.endswith(SUFFIX) and os.path.isfile(os.path.join(where, file)))
+        names += [(below / file).as_posix().removesuffix(SUFFIX) for file in found]
+    return [name for name in names if is_name(name)]

@@ -66,6 +66,7 @@ def test_help_of_a_command_lists_options_and_choices(command: str, capsys: Captu
         (["xyzzy"], "there is no command `xyzzy`; commands: show, generate, schema"),
         (["show", "--formt", "json"], "show: there is no option `--formt`; did you mean `--format`?"),
         (["show", "--format", "yaml"], "show: argument --format: invalid choice: 'yaml'"),
+        (["show", "--devices", "9999999999"], "show: argument --devices: '9999999999' is not a number of devices"),
         (["show", "--devices", "0"], "show: argument --devices: '0' is not a number of devices"),
         (["show", "--rule"], "show: argument --rule: expected one argument"),
         (["generate", "--max-tokens", "many"], "generate: argument --max-tokens: 'many' is not a number of tokens"),
@@ -136,3 +137,21 @@ def test_a_terminal_without_the_characters_gets_escapes() -> None:
     )
     assert done.returncode == 2
     assert b"\\xfc\\u2192.shard" in done.stderr
+
+
+@pytest.mark.parametrize(("redirected", "code"), [(">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), (">/dev/full", 2)])
+def test_streams_that_are_closed_or_full(redirected: str, code: int) -> None:
+    line = f'exec "$0" -m sharddsl schema {redirected}'
+    done = subprocess.run(["/bin/sh", "-c", line, sys.executable], cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == code
+    assert done.stderr == (b"" if code == 0 else b"sharddsl: No space left on device\n")
+
+
+def test_what_an_error_quotes_does_nothing_to_a_terminal(capsys: Capture) -> None:
+    assert main(["show", "model=llama_tiny", "spec='./\x1b[31m\u202e.shard'"]) == 2
+    assert capsys.readouterr().err.startswith("sharddsl: cannot read the spec \ufffd[31m\ufffd.shard:")
+
+
+def test_a_file_that_cannot_be_used_is_no_internal_error(capsys: Capture) -> None:
+    assert failure.report(PermissionError(13, "Permission denied", "/a/b")) == 2
+    assert capsys.readouterr().err == "sharddsl: /a/b: Permission denied\n"

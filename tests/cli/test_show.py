@@ -177,7 +177,7 @@ def test_a_byte_order_mark_is_accepted(project: Path, capsys: Capture) -> None:
         (
             ("model=llama_tiny", "spec=llama/fsdp", "run.batch=(,"),
             2,
-            "run.batch=(,: not an override that Hydra can read",
+            "`run.batch=(,` is not an override that Hydra can read",
         ),
         (("model=llama_tiny", "spec=llama/fsdp", "run.batch"), 2, "run.batch"),
         (("model=llama_tiny", "spec=llama/fsdp", "run.batch=1,2"), 2, "--multirun"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sharddsl.config import app, fast
@@ -134,6 +136,15 @@ REFUSED = [
     (("run.scan=1",), "run.scan: input should be a valid boolean, not 1"),
     (("spec.mesh.fsdp=two",), "spec.mesh.fsdp: input should be a valid integer, not 'two'"),
     (("spec.mesh.fsdp=2.0",), "spec.mesh.fsdp: input should be a valid integer, not 2.0"),
+    (("run.batch=9999999999999",), "run.batch: input should be less than or equal to 2147483647"),
+    (("run.scan=null",), "run.scan: input should be a valid boolean, not null"),
+    (("run.batch=true",), "run.batch: input should be a valid integer, not true"),
+    (("model.norm_eps=-1",), "model.norm_eps: input should be greater than or equal to 0, not -1"),
+    (("model.norm_eps=1e999",), "model.norm_eps: input should be a finite number, not inf"),
+    (("model.rope_theta=0",), "model.rope_theta: input should be greater than 0, not 0"),
+    (("model-layers=4",), "model-layers: unknown key; known: data, model, run, spec, weights"),
+    (("model.layers-x=4",), "model.layers-x: unknown key; did you mean model.layers"),
+    (("spec=''",), "spec=: there is no such spec; known: llama/"),
     (("model.heads=6",), "model: heads=6 must be a multiple of kv_heads=8"),
 ]
 
@@ -146,6 +157,50 @@ def test_refused_in_the_same_words_as_under_hydra(overrides: tuple[str, ...], me
         by_hydra(*BASE, *overrides)
     assert str(fast_error.value).startswith(message)
     assert str(hydra_error.value) == str(fast_error.value)
+
+
+REFUSED_BY_HYDRA = [
+    ("run.batch=${x}", "run.batch: Interpolation key 'x' not found"),
+    ("run.batch=${oc.decode:4}", "run.batch: TypeError raised while resolving interpolation"),
+    ("hydra/launcher=foo", "Could not find 'hydra/launcher/foo'"),
+    ("hydra.foo=1", "Could not override 'hydra.foo'"),
+    ("spec=" + "x" * 5000, "Hydra cannot use"),
+    ("model=null", "model, spec, run, data take the name of a choice"),
+    ("spec=7", "model, spec, run, data take the name of a choice"),
+    ("model=[nope]", "model=nope: there is no such model"),
+    ("model/x=1", "model/x: unknown key"),
+    ("weights=é", "(a character of the value); text with characters that Hydra gives a meaning is quoted twice: "),
+    ("weights=é", "\"weights='é'\""),
+    ("weights=a=b", "(mismatched input '=' expecting <EOF>)"),
+    ("weights", "`weights` is not an override: those are written key=value"),
+    ("weights =x", "a key is a name, or names with dots"),
+]
+
+
+@pytest.mark.parametrize(("override", "message"), REFUSED_BY_HYDRA, ids=[line[:40] for line, _ in REFUSED_BY_HYDRA])
+def test_what_hydra_refuses_is_a_usage_error(override: str, message: str) -> None:
+    assert fast.read((*BASE, override), "train") is None
+    with pytest.raises(UsageError) as error:
+        by_hydra(*BASE, override)
+    assert message in str(error.value)
+    assert "search path" not in str(error.value)
+
+
+def test_every_job_that_cannot_be_composed_is_told(tmp_path: Path) -> None:
+    done: list[Job] = []
+
+    def keep(job: Job) -> int:
+        done.append(job)
+        return 0
+
+    overrides = (*BASE, "run.batch=1,x,2,y", f"hydra.sweep.dir={tmp_path}")
+    with pytest.raises(UsageError) as error:
+        app.run(Request("test", "train", overrides, ("--multirun",)), keep)
+    assert str(error.value).splitlines() == [
+        "run.batch: input should be a valid integer, not 'x'",
+        "run.batch: input should be a valid integer, not 'y'",
+    ]
+    assert [job.config.run.batch for job in done] == [1, 2]
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
 from sharddsl.findings import UsageError
-from sharddsl.models import PRESETS, RopeScaling, parameter_count, preset
+from sharddsl.models import PRESETS, LlamaConfig, RopeScaling, parameter_count, preset
 
 PUBLISHED = {
     "llama_7b": 6_738_415_616,
@@ -66,3 +67,19 @@ def test_an_unknown_model_names_the_nearest() -> None:
         preset("llama3_8")
     with pytest.raises(UsageError, match=r"the models are: llama_7b, .*llama_tiny"):
         preset("?")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"norm_eps": float("nan")}, "finite number"),
+        ({"rope_theta": 0.0}, "greater than 0"),
+        ({"vocab": 2**31}, "less than or equal to 2147483647"),
+        ({"rope_scaling": {"factor": 8.0, "low_freq_factor": 4.0}}, "low_freq_factor=4.0 must be less than"),
+        ({"rope_scaling": {"factor": -1.0}}, "greater than 0"),
+    ],
+    ids=str,
+)
+def test_numbers_that_no_model_can_have(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        LlamaConfig.model_validate(preset("llama_tiny").model_dump() | change)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -89,7 +90,9 @@ def test_a_path_is_relative_to_the_working_folder(project: Project, ref: str) ->
         ("./z.shard", ("cannot read the spec z.shard", "there is no such file")),
         ("sub/xs.shard", ("there is no such file", "did you mean sub/x.shard?")),
         ("./sub", ("cannot read the spec sub", "it is a folder")),
-        ("", ("it is a folder",)),
+        ("", ("unknown spec ``", "llama/fsdp_tp")),
+        ("llama/fsdp.shard", ("there is no such file", "is written without `.shard`: llama/fsdp")),
+        ("loop.shard", ("a link that leads nowhere",)),
         ("a\0b.shard", ("cannot read the spec", "there is no such file")),
         ("a" * 5000 + ".shard", ("cannot read the spec",)),
         ("a" * 5000, ("unknown spec",)),
@@ -98,10 +101,35 @@ def test_a_path_is_relative_to_the_working_folder(project: Project, ref: str) ->
 )
 def test_a_reference_to_nothing_says_what_there_is(project: Project, ref: str, says: tuple[str, ...]) -> None:
     root = project({"x.shard": "x: []", "sub/x.shard": "x: []"})
+    (root / "loop.shard").symlink_to("loop.shard")
     with pytest.raises(UsageError) as raised:
         load(ref, cwd=root)
     for words in says:
         assert words in str(raised.value)
+
+
+def test_what_is_there_is_not_offered_in_its_own_place(project: Project) -> None:
+    root = project({"big.shard": ""})
+    os.truncate(root / "big.shard", 2**30)
+    with pytest.raises(UsageError, match=r"it has 1,073,741,824 bytes, and a spec at most [0-9,]+$"):
+        load("./big.shard", cwd=root)
+
+
+def test_only_names_that_can_be_loaded_are_listed(project: Project) -> None:
+    root = project({f"specs/{name}.shard": "x: []" for name in ("good", "", "two\nlines", "\x1b[31mred")})
+    (root / "specs" / "loop.shard").symlink_to("loop.shard")
+    (root / "specs" / "folder.shard").mkdir()
+    os.mkfifo(root / "specs" / "pipe.shard")
+    assert [name for name in list_specs(cwd=root) if not name.startswith("llama/")] == ["good"]
+
+
+def test_a_working_folder_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(UsageError, match="the working folder does not exist any more"):
+        load("llama/fsdp")
 
 
 def test_a_file_that_is_no_spec_is_said_to_be_none(tmp_path: Path) -> None:
@@ -281,7 +309,7 @@ REFUSED = [
     ("absolute", 'extends "/etc/passwd.shard"', {}, "`/etc/passwd.shard` lies outside the project"),
     ("link", 'extends "link.shard"', {}, "`link.shard` lies outside the project"),
     ("linked name", 'extends "linked"', {}, "`linked` lies outside the project"),
-    ("folder", 'extends "specs.shard"', {"specs.shard/x": ""}, "there is no file `specs.shard`"),
+    ("folder", 'extends "specs.shard"', {"specs.shard/x": ""}, "cannot read `specs.shard`: it is a folder"),
     ("dots in a name", 'extends "../secret"', {}, "`../secret` is neither a spec's name"),
     ("nothing", 'extends ""', {}, "`` is neither a spec's name"),
 ]
