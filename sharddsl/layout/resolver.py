@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sharddsl.findings import Finding
 from sharddsl.layout import about_entries, about_patterns, about_processes, about_rules
+from sharddsl.layout.across_ways import of_all_ways
 from sharddsl.layout.conditions import applying
 from sharddsl.layout.decide import Decider, Decision
 from sharddsl.layout.model import Layout, MeshSizes, Placement
@@ -36,7 +36,7 @@ def resolve(
     shown, *others = (layout_of(resolution) for resolution in resolutions)
     if not others:
         return shown
-    return replace(shown, findings=_of_all_ways(resolutions, (shown, *others)))
+    return replace(shown, findings=of_all_ways(resolutions, (shown, *others)))
 
 
 def resolutions_of(
@@ -114,33 +114,6 @@ def _placement(tensor: Tensor, decision: Decision) -> Placement:
         assigned.dropped,
         assigned.local_shape,
     )
-
-
-def _of_all_ways(resolutions: Sequence[Resolution], layouts: Sequence[Layout]) -> tuple[Finding, ...]:
-    """The findings of all ways, each once; those that are not made in every way say in which."""
-    causes = [{_cause(finding) for finding in layout.findings} for layout in layouts]
-    everywhere, told = set.intersection(*causes), set[object]()
-    findings: list[Finding] = []
-    for resolution, layout, own in zip(resolutions, layouts, causes, strict=True):
-        for finding in layout.findings:
-            cause = _cause(finding)
-            if cause in told:
-                continue
-            findings.append(finding if cause in everywhere else _if(finding, resolution, certain=layout is layouts[0]))
-        told |= own
-    return tuple(findings)
-
-
-def _cause(finding: Finding) -> object:
-    """What a finding is about, however many tensors show it."""
-    return finding.code, finding.where, finding.tensor, finding.dim
-
-
-def _if(finding: Finding, resolution: Resolution, *, certain: bool) -> Finding:
-    """The finding under what is assumed; an error only where the layout that is shown rests on that."""
-    held = [f"`{text}`" if holds else f"not `{text}`" for text, holds in resolution.assumed.items()]
-    severity = finding.severity if certain or finding.severity == "info" else "warning"
-    return replace(finding, message=f"if {' and '.join(held)}: {finding.message}", severity=severity)
 
 
 def _assumptions(assumed: Mapping[str, bool]) -> tuple[str, ...]:

@@ -53,6 +53,15 @@ def test_an_unknown_condition_is_looked_at_both_ways() -> None:
     assert layout["mlp.w"].axes == (("a",), ())
 
 
+def test_a_finding_within_a_when_depends_on_that_alone() -> None:
+    text = MESH + "*: [a]\nwhen batch > 4 { mlp.w: [b, b] }\nwhen hosts > 1 { gone: [a] }"
+    layout = resolved(text, tensors(W))
+    assert [(f.code, f.severity, f.message.partition(":")[0]) for f in layout.findings] == [
+        ("SHD102", "warning", "if `batch > 4`"),
+        ("SHD201", "warning", "if `hosts > 1`"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("conditions", "axes", "assumed"),
     [
