@@ -22,20 +22,29 @@ class Environment:
     folder: Path
     workdir: Path
 
-    def run(self, *command: str, expect: int = 0, **extra: str) -> str:
-        """Run a program of this environment; its standard output."""
-        variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | extra
-        done = subprocess.run(
-            [str(self.folder / "bin" / command[0]), *command[1:]],
+    def run(self, *command: str) -> str:
+        """Run a program of this environment, which succeeds; its standard output."""
+        done = self._run(command)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def fail(self, *command: str) -> str:
+        """Run a program of this environment, which exits with 1; its standard error."""
+        done = self._run(command)
+        assert done.returncode == 1, done.stdout + done.stderr
+        return done.stderr
+
+    def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        program, *arguments = command
+        return subprocess.run(
+            [str(self.folder / "bin" / program), *arguments],
             cwd=self.workdir,
-            env=variables,
+            env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
             capture_output=True,
             text=True,
             timeout=300,
             check=False,
         )
-        assert done.returncode == expect, done.stdout + done.stderr
-        return done.stdout
 
     def install(self, *what: str) -> None:
         """pip, without dependencies or build environments: nothing is downloaded."""
@@ -55,7 +64,7 @@ def make_environment(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Sequ
         # checkout, beside the dependencies, is not seen.
         (site,) = (folder / "venv" / "lib").glob("python*/site-packages")
         (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-        environment.run("python", "-c", "import sharddsl", expect=1)
+        assert "No module named 'sharddsl'" in environment.fail("python", "-c", "import sharddsl")
         environment.install(*requirements)
         return environment
 

@@ -74,5 +74,6 @@ def test_another_hydra_app_uses_the_groups(from_wheel: Environment) -> None:
 
 def test_another_hydra_app_is_told_the_choices(from_wheel: Environment) -> None:
     (from_wheel.workdir / "app.py").write_text(APP)
-    done = from_wheel.run("python", "app.py", "spec@placing=llama/fspd", "--cfg", "job", expect=1)
-    assert done == ""
+    refused = from_wheel.fail("python", "app.py", "spec@placing=llama/fspd", "--cfg", "job")
+    assert "Could not find 'spec/llama/fspd'" in refused
+    assert {"llama/fsdp", "llama/fsdp_tp", "llama/tp"} <= set(refused.split())
