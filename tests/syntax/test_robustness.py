@@ -14,9 +14,9 @@ from sharddsl.syntax import decode, parse, to_text
 from sharddsl.syntax.parse import MAX_CHARACTERS
 from sharddsl.syntax.problem import MAX_NESTING
 
-DEEP = 100_000
+DEEP = 30_000
 LIMIT_S = 30
-"""Far above what any of these takes, and far below what anything worse than linear would."""
+"""Of CPU time: far above what any of these takes, and far below what anything worse than linear would."""
 
 
 @pytest.mark.parametrize(
@@ -37,17 +37,17 @@ LIMIT_S = 30
         ("{a, " * DEEP, "expected a statement, found `{`"),
         ("a: [x\n" * DEEP, "`[` is never closed: expected `]`, `,` or `?`"),
         ("a" * MAX_CHARACTERS, "a name of 1,000,000 characters: at most 1,000 are read"),
-        ('"' + "x" * DEEP + '": []', "a name of 100,002 characters: at most 1,000 are read"),
-        ("mesh: [" + "a" * DEEP + "=2]", "a name of 100,000 characters: at most 1,000 are read"),
-        ("mesh: [a=" + "9" * DEEP + "]", "a number of 100000 digits is more than anything here can be"),
+        ('"' + "x" * DEEP + '": []', "a name of 30,002 characters: at most 1,000 are read"),
+        ("mesh: [" + "a" * DEEP + "=2]", "a name of 30,000 characters: at most 1,000 are read"),
+        ("mesh: [a=" + "9" * DEEP + "]", "a number of 30000 digits is more than anything here can be"),
         ("\x01\x02\ud800", "expected a statement, found the character U+0001"),
     ],
     ids=range(19),
 )
 def test_a_hostile_text_is_a_finding_soon(text: str, message: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     findings = parse(text).findings
-    assert time.perf_counter() - start < LIMIT_S
+    assert time.process_time() - start < LIMIT_S
     assert findings[0].message == message
 
 
@@ -72,9 +72,9 @@ def test_what_just_fits_is_read_and_printed() -> None:
 def test_the_time_grows_with_the_text_and_no_faster() -> None:
     def seconds(count: int) -> float:
         text = "layers[0:4].attn.{wq, wk}: [fsdp, (mp, dp)?]  # why\n" * count
-        start = time.perf_counter()
+        start = time.process_time()
         assert len(parse(text).file.statements) == count
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(10)
     assert seconds(8000) < 10 * 4 * seconds(800)
