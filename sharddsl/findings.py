@@ -202,7 +202,7 @@ _LONGEST_LINE = 1000
 
 _CONTROLS = (*range(32), *range(127, 160), 0x2028, 0x2029)
 _INVISIBLE = (0x061C, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
-_UNPRINTABLE = dict.fromkeys((*_CONTROLS, *_INVISIBLE), "\N{REPLACEMENT CHARACTER}")
+_UNPRINTABLE = {**dict.fromkeys((*_CONTROLS, *_INVISIBLE), "\N{REPLACEMENT CHARACTER}"), ord("\t"): " "}
 """What a quoted text must not do to a terminal: control characters, what else ends a line, and what changes the
 direction of a text or hides in it."""
 
@@ -241,7 +241,7 @@ def _excerpt(where: Location, sources: Mapping[str, str], note: str | None) -> l
     start = where.span.column - 1
     end = where.span.end_column - 1 if where.span.end_line == where.span.line else len(line)
     cut = max(0, start - _WIDEST_EXCERPT // 2) if len(line) > _WIDEST_EXCERPT else 0
-    shown = line[cut : cut + _WIDEST_EXCERPT].replace("\t", " ").translate(_UNPRINTABLE)
+    shown = line[cut : cut + _WIDEST_EXCERPT].translate(_UNPRINTABLE)
     carets = "^" * max(1, _columns(shown[start - cut : end - cut]))
     margin = len(str(where.span.line))
     marked = f"  {'':{margin}} | {' ' * _columns(shown[: start - cut])}{carets}"

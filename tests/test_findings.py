@@ -88,7 +88,7 @@ def test_carets_stand_below_what_they_mean(text: str, column: int, end: int, col
 
 
 def test_text_that_hides_or_turns_is_not_printed() -> None:
-    assert printable("a\x1b[31m\u202eb\ufeff\u200b\nc\r") == "a\ufffd[31m\ufffdb\ufffd\ufffd\nc\ufffd"
+    assert printable("a\x1b[31m\u202eb\ufeff\u200b\n\tc\r") == "a\ufffd[31m\ufffdb\ufffd\ufffd\n c\ufffd"
 
 
 def test_a_name_as_long_as_a_file_leaves_a_line_that_can_be_read() -> None:

@@ -34,8 +34,14 @@ class Parser(argparse.ArgumentParser):
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
         """The options of a command line, in any order with its overrides."""
         options, unknown = self.parse_known_intermixed_args(argv)
+        # What stands behind `--` is an override too: Hydra would take `--…` among them for options of its own.
+        unknown += [word for word in getattr(options, "overrides", ()) if word.startswith("-")]
         if unknown:
             raise self._unknown(unknown[0])
+        if self._with_config and options.cfg is None and (options.package or options.resolve):
+            self.error(
+                f"{'--package' if options.package else '--resolve'} says how --cfg prints, and --cfg is not given"
+            )
         return options
 
     def error(self, message: str) -> NoReturn:

@@ -42,8 +42,13 @@ def guarded(task: Task) -> Task:
         except BrokenPipeError:
             raise
         except Exception as error:
-            if job.overrides is not None:
-                print(f"{' '.join(job.overrides)}:", file=sys.stderr)
+            announce(job)
             return report(error)
 
     return run
+
+
+def announce(job: Job) -> None:
+    """Name a job of a multirun on stderr, before what is said about it there."""
+    if job.overrides is not None:
+        print(f"{' '.join(job.overrides)}:", file=sys.stderr)

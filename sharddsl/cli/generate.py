@@ -91,7 +91,12 @@ def _check(wanted: Wanted) -> None:
         raise UsageError("generate: stdin can be one prompt only, and `--prompt -` was given twice")
     if wanted.temperature == 0 and (wanted.top_k is not None or wanted.top_p is not None):
         raise UsageError("generate: --top-k and --top-p choose among likely tokens: give a --temperature over 0 too")
-    if any(not text.strip() for text in wanted.texts):
+    refuse_empty(wanted.texts)
+
+
+def refuse_empty(texts: Sequence[str]) -> None:
+    """Raise `UsageError` for a prompt without text."""
+    if any(not text.strip() for text in texts):
         raise UsageError("generate: an empty prompt: there is nothing to continue")
 
 

@@ -5,6 +5,7 @@ Everything that can be refused without jax, devices or a download is refused bef
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -12,12 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sharddsl.cli.generate import Wanted
+from sharddsl.cli.generate import Wanted, refuse_empty
 from sharddsl.cli.layouts import lay_out, load_spec, smallest, usable
 from sharddsl.cli.progress import Progress, progress
 from sharddsl.config.schema import Config
 from sharddsl.findings import UsageError, render
 from sharddsl.layout.model import Layout
+from sharddsl.layout.totals import totals
+from sharddsl.layout.words import bytes_text
 from sharddsl.models import PRESETS, Run
 from sharddsl.spec.model import Mode
 
@@ -44,6 +47,7 @@ def generate(config: Config, wanted: Wanted) -> None:
     with shown.step("starting jax"):
         devices = layouts.devices()
         partitions = layouts.partitions(devices, len(texts))
+        _refuse_too_large(partitions["prefill"])
     for line in _described(layouts, partitions):
         shown.say(line)
     source = _source(config, shown)
@@ -59,6 +63,9 @@ def generate(config: Config, wanted: Wanted) -> None:
 def _check(config: Config, texts: Sequence[str]) -> None:
     if not texts:
         raise UsageError("generate: no prompt: give --prompt TEXT (or - for stdin), or data=demo for some samples")
+    refuse_empty(texts)
+    if not config.weights:
+        raise UsageError("weights= is empty: give auto, random, or the path of a file or folder")
     for name in ("batch", "seq"):
         if getattr(config.run, name) is not None:
             raise UsageError(f"run.{name}: the prompts and --max-tokens decide it; leave it out")
@@ -120,6 +127,20 @@ class _Layouts:
     def _layout(self, mode: Mode, devices: int, batch: int | None) -> Layout:
         run = self._config.run.model_copy(update={"mode": mode, "batch": batch})
         return usable(lay_out(self._config, run, self._rules, devices))
+
+
+def _refuse_too_large(partition: Partition) -> None:
+    """Raise `UsageError` where virtual CPU devices, which share the machine's memory, cannot hold the weights."""
+    per_device = totals(partition.layout)["param"].local_bytes
+    if partition.platform != "cpu" or per_device is None:
+        return
+    needed = per_device * partition.layout.mesh.size
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > memory:
+        raise UsageError(
+            f"the weights take {bytes_text(needed)} on {partition.layout.mesh.size} virtual CPU devices together, and "
+            f"this machine has {bytes_text(memory)} of memory: split them further, or take a smaller model"
+        )
 
 
 def _batch_multiple(partitions: dict[Mode, Partition]) -> int:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from sharddsl.cli.arguments import Parser, hydra_flags, number
-from sharddsl.cli.failure import guarded
+from sharddsl.cli.failure import announce, guarded
 from sharddsl.cli.layouts import lay_out
 from sharddsl.config.jobs import Job, Request, run
 from sharddsl.findings import errors, render
@@ -33,6 +33,7 @@ def main(argv: Sequence[str]) -> int:
         layout = lay_out(job.config, job.config.run, options.rule, options.devices)
         print(_as_json(job, layout) if options.format == "json" else _as_text(job, layout))
         if layout.findings:
+            announce(job)
             print(render(layout.findings, layout.sources), file=sys.stderr)
         return 1 if errors(layout.findings) else 0
 

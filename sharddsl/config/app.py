@@ -45,7 +45,7 @@ def run(request: Request, task: Task) -> int:
         try:
             hydra.main(version_base="1.3", config_path=None, config_name=name)(job)()
         except SystemExit as done:  # --help, --info and the like end this way
-            codes.append(done.code if isinstance(done.code, int) else 1)
+            codes.append(0 if not done.code else 2)
         except (HydraException, OmegaConfBaseException, ValueError, OSError) as error:
             raise _explain(error) from error
     if refused:

@@ -232,6 +232,16 @@ def test_multirun_in_json_is_a_line_per_job(project: Path, capsys: Capture) -> N
     assert jobs[0]["overrides"] == ["model=llama_tiny", "spec=llama/dp"]
 
 
+def test_findings_of_a_swept_job_are_told_under_its_name(project: Path, capsys: Capture) -> None:
+    assert main(["show", "-m", "model=llama_tiny", "spec=llama/fsdp", "spec.mesh.fsdp=3"]) == 1
+    assert capsys.readouterr().err.startswith("model=llama_tiny spec=llama/fsdp spec.mesh.fsdp=3:\n<shipped>/")
+
+
+def test_a_part_of_the_config_that_is_not_there_is_a_usage_error(project: Path, capsys: Capture) -> None:
+    assert main([*TINY, "--cfg=job", "--package=nope"]) == 2
+    assert "'nope' not found" in capsys.readouterr().err
+
+
 def test_one_failing_job_does_not_end_a_multirun(project: Path, capsys: Capture) -> None:
     assert main(["show", "-m", "model=llama_tiny", "spec=llama/fsdp", "spec.mesh.fsdp=-1,4"]) == 1
     out, err = capsys.readouterr()
