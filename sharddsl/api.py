@@ -9,8 +9,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 from sharddsl.findings import Finding, ShardError, UsageError, errors
 from sharddsl.layout import model, resolve, size_mesh
@@ -39,12 +40,12 @@ def load(ref: str | os.PathLike[str], *, rules: Sequence[str] = ()) -> Spec:
 
     Raises `ShardError` with everything that is wrong in the text, `UsageError` where there is no such spec.
     """
-    return Spec(load_spec(ref if isinstance(ref, str) else Path(ref), rules=rules))
+    return Spec(load_spec(ref if isinstance(ref, str) else Path(ref), rules=_texts(rules)))
 
 
 def parse(text: str, *, source: str = "<text>", rules: Sequence[str] = ()) -> Spec:
     """The spec that a text states; `source` names it in messages. Otherwise as `load`."""
-    return Spec(parse_spec(text, source, rules=rules))
+    return Spec(parse_spec(text, source, rules=_texts(rules)))
 
 
 def inventory(tree: Any, dims: Mapping[str, Sequence[str]] | None = None) -> Inventory:
@@ -94,13 +95,15 @@ class Spec:
         the mesh (`jax.process_count()`), for conditions and the rows that each one loads. Raises `ShardError` with
         everything that does not fit, `UsageError` for an unknown model.
         """
-        spec = with_mesh(self.value, mesh or {})
+        sizes = {axis: _whole(size, f"mesh: the size of {axis}", least=None) for axis, size in (mesh or {}).items()}
+        spec = with_mesh(self.value, sizes)
         if spec.mesh is None:
             raise UsageError(f"{spec.name} has no mesh: it is a fragment, to be extended by a spec that has one")
-        sizes, findings = size_mesh(spec.mesh, devices=devices)
-        if sizes is None:
+        fixed, findings = size_mesh(spec.mesh, devices=None if devices is None else _whole(devices, "devices"))
+        if fixed is None:
             raise ShardError(findings, self._sources)
-        layout = resolve(spec, _inventory(what, run), sizes, hosts=hosts)
+        processes = None if hosts is None else _whole(hosts, "hosts")
+        layout = resolve(spec, _inventory(what, run), fixed, hosts=processes)
         if errors((*findings, *layout.findings)):
             raise ShardError((*findings, *layout.findings), self._sources)
         return Layout(layout)
@@ -161,4 +164,20 @@ def _inventory(what: Inventory | LlamaConfig | str, run: Run | None) -> Inventor
             raise UsageError("`run` says how a LLaMA is run; an inventory already has its shapes and dtypes")
         return what
     config = preset(what) if isinstance(what, str) else what
+    if not isinstance(config, LlamaConfig):
+        raise UsageError(f"resolve takes an inventory, a LlamaConfig or a model's name, not {type(config).__name__}")
     return llama_inventory(config, run or Run())
+
+
+def _texts(rules: Sequence[str]) -> Sequence[str]:
+    if isinstance(rules, str):  # a sequence too, of characters
+        raise UsageError("`rules` are several texts: write [text] for one")
+    return rules
+
+
+def _whole(value: SupportsIndex, what: str, least: int | None = 1) -> int:
+    """The number, numpy's integers included. (True is an integer to Python; nobody means a size by it.)"""
+    number = None if isinstance(value, bool) or not hasattr(value, "__index__") else index(value)
+    if number is None or (least is not None and number < least):
+        raise UsageError(f"{what} is a whole number{f' from {least} on' if least is not None else ''}, not {value!r}")
+    return number

@@ -7,6 +7,7 @@ from typing import Any, assert_type
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -135,3 +136,32 @@ def test_called_wrongly() -> None:
         sharddsl.load("llama/fsdp").resolve("llama_tini", mesh={"fsdp": 2})
     with pytest.raises(UsageError, match="`run` says how a LLaMA is run"):
         sharddsl.parse(MLP).resolve(sharddsl.inventory(params(), DIMS), run=sharddsl.Run())
+
+
+@pytest.mark.parametrize("size", ["2", 2.0, True, None])
+def test_sizes_are_whole_numbers(size: Any) -> None:
+    spec = sharddsl.load("llama/fsdp")
+    with pytest.raises(UsageError, match="mesh: the size of fsdp is a whole number, not "):
+        spec.resolve("llama_tiny", mesh={"fsdp": size})
+    if size is not None:
+        with pytest.raises(UsageError, match="devices is a whole number from 1 on, not "):
+            spec.resolve("llama_tiny", devices=size)
+
+
+def test_numpy_integers_are_sizes() -> None:
+    layout = sharddsl.load("llama/fsdp").resolve("llama_tiny", mesh={"fsdp": np.int64(4)}, hosts=np.int32(2))  # type: ignore[dict-item, arg-type]
+    assert repr(layout) == "<sharddsl.Layout of llama_tiny on [fsdp=4]>"
+
+
+def test_what_is_no_text_no_model_or_no_array() -> None:
+    spec = sharddsl.load("llama/fsdp")
+    with pytest.raises(UsageError, match="`rules` are several texts"):
+        sharddsl.load("llama/fsdp", rules="*: replicated")
+    with pytest.raises(UsageError, match="hosts is a whole number from 1 on, not 0"):
+        spec.resolve("llama_tiny", mesh={"fsdp": 2}, hosts=0)
+    with pytest.raises(UsageError, match="a LlamaConfig or a model's name, not dict"):
+        spec.resolve({"vocab": 3}, mesh={"fsdp": 2})  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="a is no array but 3"):
+        sharddsl.inventory({"a": 3})
+    with pytest.raises(UsageError, match=r"dims: 'a' gives 'xy': write the names as a tuple, \('xy',\) for one"):
+        sharddsl.inventory({"a": jnp.zeros((2, 3))}, {"a": "xy"})

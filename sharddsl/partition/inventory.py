@@ -22,13 +22,17 @@ def inventory_of(tree: Any, dims: Mapping[str, Sequence[str]] | None = None, *, 
     """
     leaves, _ = named_leaves(tree)
     names = dict(dims or {})
-    for pattern in names:
+    for pattern, given in names.items():
+        if isinstance(given, str):  # a sequence too, of letters
+            raise UsageError(f"dims: {pattern!r} gives {given!r}: write the names as a tuple, ({given!r},) for one")
         if not any(_ends_in(path, pattern) for path, _ in leaves):
             raise UsageError(f"dims: {pattern!r} matches no leaf of the tree; its first: {_first(leaves)}")
     return Inventory(kind, tuple(_tensor(path, leaf, names) for path, leaf in leaves))
 
 
 def _tensor(path: Path, leaf: Any, names: Mapping[str, Sequence[str]]) -> Tensor:
+    if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
+        raise UsageError(f"{path} is no array but {leaf!r}: only arrays and jax.ShapeDtypeStruct can be placed")
     shape = tuple(leaf.shape)
     matching = [pattern for pattern in names if _ends_in(path, pattern)]
     dims = tuple(names[matching[-1]]) if matching else tuple(f"dim{i}" for i in range(len(shape)))
