@@ -5,36 +5,27 @@ Everything that can be refused without jax, devices or a download is refused bef
 
 from __future__ import annotations
 
-import os
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sharddsl.cli.answers import Answer, Page
 from sharddsl.cli.generate import Wanted, refuse_empty
-from sharddsl.cli.layouts import lay_out, load_spec, smallest, usable
+from sharddsl.cli.placement import Layouts, described, refuse_too_large
 from sharddsl.cli.progress import Progress, progress
 from sharddsl.config.schema import Config
-from sharddsl.findings import UsageError, render
-from sharddsl.layout.model import Layout
-from sharddsl.layout.totals import totals
-from sharddsl.layout.words import bytes_text
+from sharddsl.findings import UsageError
 from sharddsl.models import PRESETS, Run
 from sharddsl.spec.model import Mode
 
 if TYPE_CHECKING:
-    import jax
-
     from sharddsl.llama.generate import Generator
-    from sharddsl.llama.tokenizer import TextStream, Tokenizer
+    from sharddsl.llama.tokenizer import Tokenizer
     from sharddsl.llama.weights import WeightSource
     from sharddsl.partition import Partition
 
 _DEMO_MODEL = "smollm2_135m"
-_MOST_VIRTUAL = 1024
-"""CPU devices. JAX makes them, but each has threads of its own, and nobody means to generate on more."""
 
 
 def generate(config: Config, wanted: Wanted) -> None:
@@ -42,18 +33,18 @@ def generate(config: Config, wanted: Wanted) -> None:
     texts = wanted.texts or config.data.prompts
     _check(config, texts)
     shown = progress(wanted.quiet)
-    layouts = _Layouts(config, wanted.rules)
+    layouts = Layouts(config, wanted.rules)
     layouts.check()
     with shown.step("starting jax"):
         devices = layouts.devices()
         partitions = layouts.partitions(devices, len(texts))
-        _refuse_too_large(partitions["prefill"])
-    for line in _described(layouts, partitions):
+        refuse_too_large(partitions["prefill"])
+    for line in described(layouts, partitions):
         shown.say(line)
     source = _source(config, shown)
     tokenizer = _tokenizer(config, source)
     rows = [
-        _Row(text, tokens, tokenizer.stream())
+        Answer(text, tokens, tokenizer.stream())
         for text, tokens in zip(texts, _tokens(tokenizer, texts, wanted.raw, shown), strict=True)
     ]
     generator = _generator(config, source, partitions, shown)
@@ -75,98 +66,6 @@ def _check(config: Config, texts: Sequence[str]) -> None:
             f"there are no weights for {config.model.name}{changed} to fetch (weights=auto knows {_DEMO_MODEL}): give "
             "weights=PATH, a GGUF file or a Hugging Face folder, or weights=random to see it run"
         )
-
-
-# --------------------------------------------------------------------------------------------------------- placement
-
-
-class _Layouts:
-    """The layouts of the two programs, prefill and decode, and the devices that they are for."""
-
-    def __init__(self, config: Config, rules: Sequence[str]) -> None:
-        self._config, self._rules = config, rules
-        _, self._mesh = load_spec(config, rules)
-        self.least = smallest(self._mesh)
-        self.inferred = [axis.name for axis in self._mesh.axes if axis.size == -1]
-
-    def check(self) -> None:
-        """Raises `ShardError` for what does not fit on the fewest devices."""
-        if self.least > _MOST_VIRTUAL:
-            return  # only accelerators can be as many, and they are counted once jax has started
-        for mode in ("prefill", "decode"):
-            self._layout(mode, self.least, None)
-
-    def devices(self) -> list[jax.Device]:
-        """The machine's accelerators, or as many virtual CPU devices as the mesh takes where it has none."""
-        from sharddsl.partition import ensure_devices
-
-        if self.least <= _MOST_VIRTUAL:
-            return ensure_devices(self.least)
-        devices = ensure_devices(1)
-        if devices[0].platform == "cpu":
-            raise UsageError(
-                f"the mesh takes {self.least:,} devices; without an accelerator at most {_MOST_VIRTUAL:,} virtual CPU "
-                "devices are made: give smaller axes, as in spec.mesh.fsdp=2"
-            )
-        return devices
-
-    def partitions(self, devices: list[jax.Device], rows: int) -> dict[Mode, Partition]:
-        """Prefill's and decode's partition on these devices, for as many prompts."""
-        from sharddsl.llama.generate import fill_batch
-
-        partitions = self._partitions(devices, None)
-        # A `when` may ask about the batch, which is known once the mesh says what it must be a multiple of.
-        return self._partitions(devices, fill_batch(rows, _batch_multiple(partitions)))
-
-    def _partitions(self, devices: list[jax.Device], batch: int | None) -> dict[Mode, Partition]:
-        from sharddsl.partition import Partition
-
-        modes: tuple[Mode, ...] = ("prefill", "decode")
-        return {mode: Partition.of(self._layout(mode, len(devices), batch), devices) for mode in modes}
-
-    def _layout(self, mode: Mode, devices: int, batch: int | None) -> Layout:
-        run = self._config.run.model_copy(update={"mode": mode, "batch": batch})
-        return usable(lay_out(self._config, run, self._rules, devices))
-
-
-def _refuse_too_large(partition: Partition) -> None:
-    """Raise `UsageError` where virtual CPU devices, which share the machine's memory, cannot hold the weights."""
-    per_device = totals(partition.layout)["param"].local_bytes
-    if partition.platform != "cpu" or per_device is None:
-        return
-    needed = per_device * partition.layout.mesh.size
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if needed > memory:
-        raise UsageError(
-            f"the weights take {bytes_text(needed)} on {partition.layout.mesh.size} virtual CPU devices together, and "
-            f"this machine has {bytes_text(memory)} of memory: split them further, or take a smaller model"
-        )
-
-
-def _batch_multiple(partitions: dict[Mode, Partition]) -> int:
-    from math import lcm
-
-    return lcm(*(partition.multiple_of("batch", "act", "batch", "cache") for partition in partitions.values()))
-
-
-def _described(layouts: _Layouts, partitions: dict[Mode, Partition]) -> Iterator[str]:
-    """What a user should know about where the model runs."""
-    partition = partitions["prefill"]
-    mesh, platform = partition.layout.mesh, partition.platform
-    if platform == "cpu":
-        yield f"mesh {mesh}: {mesh.size} virtual CPU device{'s' * (mesh.size > 1)}, as there is no accelerator"
-        for axis in layouts.inferred:
-            yield f"  {axis}=-1 is {mesh.sizes[axis]} on virtual devices; another size: spec.mesh.{axis}=N"
-    else:
-        yield f"mesh {mesh}: {mesh.size} {platform} devices"
-    yield from (f"  {note}" for note in partition.notes)
-    findings = {finding: None for part in partitions.values() for finding in part.layout.findings}
-    warnings = [finding for finding in findings if finding.severity == "warning"]
-    if warnings:
-        yield render(warnings, partition.layout.sources)
-
-
-# ------------------------------------------------------------------------------------------------- weights and tokens
 
 
 def _source(config: Config, shown: Progress) -> WeightSource | None:
@@ -196,12 +95,11 @@ def _tokenizer(config: Config, source: WeightSource | None) -> Tokenizer:
 
 
 def _tokens(tokenizer: Tokenizer, texts: Sequence[str], raw: bool, shown: Progress) -> list[list[int]]:
-    if raw:
-        return [tokenizer.prompt(text) for text in texts]
-    if not getattr(tokenizer, "has_chat_template", False):
+    if not raw and tokenizer.has_chat_template:
+        return [tokenizer.chat([{"role": "user", "content": text}]) for text in texts]
+    if not raw:
         shown.say("the weights have no chat template: the prompt is continued as it is")
-        return [tokenizer.prompt(text) for text in texts]
-    return [tokenizer.chat([{"role": "user", "content": text}]) for text in texts]
+    return [tokenizer.prompt(text) for text in texts]
 
 
 def _generator(
@@ -226,10 +124,7 @@ def _generator(
     return generator
 
 
-# -------------------------------------------------------------------------------------------------------------- output
-
-
-def _stream(generator: Generator, rows: list[_Row], stop: frozenset[int], wanted: Wanted, shown: Progress) -> None:
+def _stream(generator: Generator, rows: list[Answer], stop: frozenset[int], wanted: Wanted, shown: Progress) -> None:
     from sharddsl.llama.generate import fill_batch
     from sharddsl.llama.sampling import Sampling
 
@@ -243,7 +138,7 @@ def _stream(generator: Generator, rows: list[_Row], stop: frozenset[int], wanted
         sampling=Sampling(wanted.temperature, wanted.top_k, wanted.top_p),
         seed=wanted.seed,
     )
-    page = _Page(rows)
+    page = Page(rows)
     start = time.monotonic()
     with shown.step("compiling prefill and decode"):
         first = next(steps, None)
@@ -259,65 +154,3 @@ def _stream(generator: Generator, rows: list[_Row], stop: frozenset[int], wanted
     if count:
         shown.say(f"{count / decoding:.1f} tokens/s ({count} tokens in {decoding:.2f} s)")
     shown.say(f"first token after {ready - start:.2f} s, compiling included")
-
-
-@dataclass
-class _Row:
-    """One prompt, as text and as tokens, and its answer: `text` is what has arrived of it and is not printed yet."""
-
-    prompt: str
-    tokens: list[int]
-    stream: TextStream
-    text: str = ""
-    done: bool = False
-
-    def add(self, token: int | None) -> None:
-        if token is None:
-            self.finish()
-        else:
-            self.text += self.stream.push(token)
-
-    def finish(self) -> None:
-        if not self.done:
-            self.text += self.stream.finish()
-            self.done = True
-
-
-class _Page:
-    """Answers on stdout, one after the other. The first that is not done streams; those behind it wait their turn."""
-
-    def __init__(self, rows: list[_Row]) -> None:
-        self._rows = rows
-        self._at = 0
-        self._open()
-
-    def add(self, tokens: Sequence[int | None]) -> None:
-        for row, token in zip(self._rows, tokens, strict=True):
-            row.add(token)
-        self._print()
-
-    def finish(self) -> None:
-        """No more tokens come."""
-        for row in self._rows:
-            row.finish()
-        self._print()
-
-    def _print(self) -> None:
-        while self._at < len(self._rows):
-            row = self._rows[self._at]
-            sys.stdout.write(row.text)
-            row.text = ""
-            if not row.done:
-                break
-            sys.stdout.write("\n")
-            self._at += 1
-            self._open()
-        sys.stdout.flush()
-
-    def _open(self) -> None:
-        """A heading, where there are several answers to tell apart."""
-        if len(self._rows) > 1 and self._at < len(self._rows):
-            lines = self._rows[self._at].prompt.splitlines()
-            more = " …" if len(lines) > 1 else ""
-            blank = "\n" if self._at else ""
-            sys.stdout.write(f"{blank}[{self._at + 1}/{len(self._rows)}] {lines[0]}{more}\n")

@@ -38,7 +38,7 @@ class Builder:
     """Stateless. Raises `Problem` for what the grammar cannot refuse by itself."""
 
     def file(self, children: Children) -> tree.File:
-        statements = tuple(c for c in children if isinstance(c, tree.Node))
+        statements = _only(children, tree.Node)
         return tree.File(statements, span=_span(children)) if children else tree.File(())  # type: ignore[arg-type]
 
     # ------------------------------------------------------------------------------------------------------ statements
@@ -74,11 +74,11 @@ class Builder:
         return tree.Rule(children[0], children[2], memory, span=_span(children))
 
     def block(self, children: Children) -> tree.Block:
-        body = tuple(c for c in children[2:] if isinstance(c, tree.Node))
+        body = _only(children[2:], tree.Node)
         return tree.Block(children[0], body, span=_span(children))  # type: ignore[arg-type]
 
     def when(self, children: Children) -> tree.When:
-        body = tuple(c for c in children[3:] if isinstance(c, tree.Node))
+        body = _only(children[3:], tree.Node)
         return tree.When(children[1], body, span=_span(children))  # type: ignore[arg-type]
 
     def check(self, children: Children) -> tree.Check:
@@ -137,7 +137,7 @@ class Builder:
     # --------------------------------------------------------------------------------------------------------- layouts
 
     def positional(self, children: Children) -> tree.Positional:
-        entries = tuple(c for c in children if isinstance(c, tree.Node))
+        entries = _only(children, tree.Node)
         fills = _only(children, tree.Fill)
         if len(fills) > 1:
             raise Problem("`...` may stand once in a layout", fills[1].span)
