@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -43,4 +44,5 @@ def run(request: Request, task: Task) -> int:
             return task(Job(config))
     from sharddsl.config import app
 
+    gc.enable()  # Hydra's configs hold cycles, and a sweep makes many of them
     return app.run(request, task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 from pathlib import Path
@@ -203,6 +204,18 @@ def test_multirun_labels_its_results(project: Path, capsys: Capture) -> None:
         "== model=llama_tiny spec=llama/fsdp spec.mesh.fsdp=2",
         "== model=llama_tiny spec=llama/fsdp spec.mesh.fsdp=4",
     ]
+
+
+def test_the_collector_runs_while_hydra_does(project: Path, capsys: Capture) -> None:
+    """The program starts without it."""
+    gc.disable()
+    try:
+        assert main([*TINY]) == 0
+        assert not gc.isenabled()
+        assert main([*TINY, "++run.batch=8"]) == 0
+        assert gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_what_is_swept_may_be_overridden_too(project: Path, capsys: Capture) -> None:
