@@ -44,6 +44,11 @@ class Parser(argparse.ArgumentParser):
             )
         return options
 
+    @property
+    def long_options(self) -> list[str]:
+        """The options by their long names: `--rule`."""
+        return [name for name in self._option_string_actions if name.startswith("--")]
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{self.prog.removeprefix('sharddsl ')}: {message}; `{self.prog} --help` lists the options")
 
@@ -56,8 +61,7 @@ class Parser(argparse.ArgumentParser):
 
         if not word.startswith("-"):
             return UsageError(f"{self.prog.removeprefix('sharddsl ')} takes no argument `{word}`")
-        known = [name for name in self._option_string_actions if name.startswith("--")]
-        close = get_close_matches(word.partition("=")[0], known, n=1, cutoff=0.5)
+        close = get_close_matches(word.partition("=")[0], self.long_options, n=1, cutoff=0.5)
         hint = f"did you mean `{close[0]}`?" if close else f"`{self.prog} --help` lists the options"
         return UsageError(f"{self.prog.removeprefix('sharddsl ')}: there is no option `{word}`; {hint}")
 

@@ -1,14 +1,16 @@
-"""Tab completion: Hydra's own, told which command it completes.
+"""Tab completion: of commands and their options here, of overrides by Hydra.
 
 `eval "$(sharddsl -sc install=bash)"` prints Hydra's script, which then asks `sharddsl -sc query=bash` with the line so
-far in COMP_LINE. Hydra knows no commands, so the command is taken out of the line first.
+far in COMP_LINE. Hydra knows neither commands nor their options, so what it gets is a line of overrides alone.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Sequence
 
+from sharddsl.cli.arguments import Parser
 from sharddsl.config.jobs import Job, Request
 from sharddsl.findings import UsageError
 
@@ -17,25 +19,52 @@ _DEFAULT_RUN = {"show": "train", "generate": "generate"}
 
 
 def main(argv: Sequence[str]) -> int:
-    from sharddsl.cli.main import COMMANDS
-    from sharddsl.config import app
-
     match argv:
         case ["query=bash" | "query=fish" | "query=zsh"]:
-            program, _, line = os.environ.get("COMP_LINE", "").lstrip().partition(" ")
-            command, space, rest = line.lstrip().partition(" ")
-            if not space:
-                print(" ".join(name for name in COMMANDS if name.startswith(command)))
-                return 0
-            if command not in _DEFAULT_RUN:
-                return 0
-            os.environ["COMP_LINE"] = f"{program} {rest}"
+            return _query(argv, os.environ.get("COMP_LINE", ""))
         case [str(action)] if action.startswith(("install=", "uninstall=")):
-            command = "show"
-        case _:
-            raise UsageError("shell completion takes `install=SHELL` or `uninstall=SHELL`: bash, fish or zsh")
-    flags = ("--shell-completion",)
-    return app.run(Request(command, _DEFAULT_RUN[command], tuple(argv), flags), _nothing)
+            return _ask_hydra(argv, "show")
+    raise UsageError("shell completion takes `install=SHELL` or `uninstall=SHELL`: bash, fish or zsh")
+
+
+def _query(argv: Sequence[str], line: str) -> int:
+    """Print the words that may stand where the line ends. A line that cannot be read gets none."""
+    from sharddsl.cli.main import COMMANDS
+
+    program, _, line = line.lstrip().partition(" ")
+    command, space, rest = line.lstrip().partition(" ")
+    if not space:
+        return _offer(COMMANDS, command)
+    if command not in _DEFAULT_RUN:
+        return 0
+    before, _, begun = rest.rpartition(" ")
+    parser = _parser(command)
+    if begun.startswith("-"):
+        return _offer(parser.long_options, begun)
+    try:
+        overrides = parser.parse(shlex.split(before)).overrides
+    except (ValueError, UsageError):  # within quotes, or within the value of an option
+        return 0
+    # Hydra takes a line apart at its spaces, whatever is quoted.
+    os.environ["COMP_LINE"] = " ".join([program, *(word for word in overrides if " " not in word), begun])
+    return _ask_hydra(argv, command)
+
+
+def _offer(words: Iterable[str], begun: str) -> int:
+    print(" ".join(word for word in words if word.startswith(begun)))
+    return 0
+
+
+def _parser(command: str) -> Parser:
+    from sharddsl.cli import generate, show
+
+    return show.make_parser() if command == "show" else generate.make_parser()
+
+
+def _ask_hydra(argv: Sequence[str], command: str) -> int:
+    from sharddsl.config import app
+
+    return app.run(Request(command, _DEFAULT_RUN[command], tuple(argv), ("--shell-completion",)), _nothing)
 
 
 def _nothing(job: Job) -> int:

@@ -39,7 +39,7 @@ class Wanted:
 
 
 def main(argv: Sequence[str]) -> int:
-    options = _parser().parse(argv)
+    options = make_parser().parse(argv)
     wanted = Wanted(
         prompts=tuple(_text(prompt, "--prompt") for prompt in options.prompt),
         stdin=_read_stdin() if _STDIN in options.prompt else "",
@@ -65,7 +65,8 @@ def main(argv: Sequence[str]) -> int:
     return run(Request("generate", "generate", tuple(options.overrides), hydra_flags(options)), guarded(generate))
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """The options of `generate`."""
     parser = Parser("generate", "Generate text with a model that is placed by a spec. Text goes to stdout.")
     parser.add_argument(
         "--prompt", action="append", default=[], metavar="TEXT", help="a prompt, or - for stdin; may be repeated"

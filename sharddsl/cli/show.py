@@ -18,7 +18,8 @@ _WIDE = 200
 """Columns where the output is no terminal."""
 
 
-def main(argv: Sequence[str]) -> int:
+def make_parser() -> Parser:
+    """The options of `show`."""
     parser = Parser("show", "Print where every tensor of a model lies under a spec. Needs no accelerator and no jax.")
     parser.add_argument("--format", choices=["text", "json"], default="text")
     parser.add_argument(
@@ -27,7 +28,11 @@ def main(argv: Sequence[str]) -> int:
         metavar="N",
         help="devices there are, from which an axis of size -1 is inferred",
     )
-    options = parser.parse(argv)
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    options = make_parser().parse(argv)
 
     def show(job: Job) -> int:
         layout = lay_out(job.config, job.config.run, options.rule, options.devices)

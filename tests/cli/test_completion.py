@@ -20,6 +20,12 @@ Capture = pytest.CaptureFixture[str]
         ("sharddsl show model=llama_tiny spec=llama/fsdp_tp spec.mesh.", ["dp", "fsdp", "mp"]),
         ("sharddsl show model=llama_tiny spec=llama/fsdp_tp run.pre", ["run.precision="]),
         ("sharddsl schema ", []),
+        ("sharddsl show --ru", ["--rule"]),
+        ("sharddsl generate --top", ["--top-k", "--top-p"]),
+        ("sharddsl show --rule 'act: [x=1, y]' --devices 8 model=llama_ti", ["model=llama_tiny"]),
+        ("sharddsl show -m weights='a b' spec=llama/tp model=llama_tiny spec.mesh.", ["mp"]),
+        ("sharddsl show --devices ", []),
+        ("sharddsl show --rule 'a: ", []),
     ],
 )
 def test_words_offered(line: str, expected: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
