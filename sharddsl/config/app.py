@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,16 +12,17 @@ import hydra
 from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
-from hydra.errors import HydraException, OverrideParseException
+from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from sharddsl.config import groups
 from sharddsl.config.jobs import Job, Request, Task
-from sharddsl.config.schema import Config, keys_beside, missing_choice, unknown_choice, unknown_key, validate
+from sharddsl.config.refusals import explained
+from sharddsl.config.schema import Config, validate
 from sharddsl.config.source import ShardGroups, ShardSource, file_mesh
-from sharddsl.findings import ShardError, UsageError
+from sharddsl.findings import UsageError
 from sharddsl.models.config import LlamaConfig
 
 
@@ -47,7 +47,7 @@ def run(request: Request, task: Task) -> int:
         except SystemExit as done:  # --help, --info and the like end this way
             codes.append(0 if not done.code else 2)
         except (HydraException, OmegaConfBaseException, ValueError, OSError) as error:
-            raise _explain(error) from error
+            raise explained(error) from error
     if refused:
         raise _all_of(refused)
     return max(codes)
@@ -103,7 +103,7 @@ def _job(composed: DictConfig) -> Job:
     try:
         tree = OmegaConf.to_container(composed, resolve=True)
     except OmegaConfBaseException as error:
-        raise _explain(error) from error
+        raise explained(error) from error
     config = validate(_with_tuples(tree))
     settings = HydraConfig.get()
     swept = settings.mode is RunMode.MULTIRUN
@@ -121,45 +121,3 @@ def _with_tuples(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _with_tuples(item) for key, item in value.items()}
     return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
-
-
-def _explain(error: Exception) -> Exception:
-    """The error in this project's words: the same ones as `fast` uses for the same mistake."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ShardError | UsageError):
-            return cause
-        cause = cause.__cause__
-    if isinstance(error, OverrideParseException):
-        return _unreadable(error.override, error.message)
-    if isinstance(error, OSError) and not isinstance(error, HydraException):
-        return UsageError(f"Hydra cannot use {error.filename or 'a file'}: {error.strerror or error}")
-    text = str(error)
-    if isinstance(error, OmegaConfBaseException) and error.full_key:
-        return UsageError(f"{error.full_key}: {text.splitlines()[0]}")
-    if text.startswith("Config group override must be a string"):
-        names = ", ".join(groups.GROUPS)
-        return UsageError(
-            f"{names} take the name of a choice; a name that looks like a number or null is quoted: \"'7'\""
-        )
-    if (match := re.search(r"Could not (?:find|load) '(\w+)/(.*?)'", text)) and match[1] in groups.GROUPS:
-        return unknown_choice(match[1], match[2], groups.choices(match[1]))
-    if match := re.search(r"You must specify '(\w+)'", text):
-        return missing_choice(match[1], groups.choices(match[1]))
-    if (match := re.search(r"Could not override '([^']+)'", text)) and not match[1].startswith("hydra"):
-        return unknown_key(match[1], keys_beside(match[1]))
-    text = text.partition("\nConfig search path")[0]
-    return UsageError("\n".join(part for part in (text, str(error.__cause__ or "")) if part))
-
-
-def _unreadable(override: str, why: str) -> UsageError:
-    """What to do about an override that Hydra's grammar does not take."""
-    key, equal, value = override.partition("=")
-    if not equal:
-        return UsageError(f"`{override}` is not an override: those are written key=value")
-    if re.fullmatch(r"[\w./@+~-]+", key) is None:
-        return UsageError(f"`{override}` is not an override that Hydra can read: a key is a name, or names with dots")
-    reason = why.partition("\n")[0].rpartition("Exception: ")[2].removesuffix(override) or "a character of the value"
-    quoted = f"\"{key}='{value}'\"" if "'" not in value else f"{key}=…"
-    help_ = f"text with characters that Hydra gives a meaning is quoted twice: {quoted}"
-    return UsageError(f"`{override}` is not an override that Hydra can read ({reason}); {help_}")
