@@ -17,7 +17,7 @@ from sharddsl.findings import Finding, ShardError, UsageError, errors
 from sharddsl.layout import model, resolve, size_mesh
 from sharddsl.models import LlamaConfig, Run, preset
 from sharddsl.models import inventory as llama_inventory
-from sharddsl.spec import Loaded, with_mesh
+from sharddsl.spec import Loaded, mesh_of, with_mesh
 from sharddsl.spec import load as load_spec
 from sharddsl.spec import parse as parse_spec
 from sharddsl.spec.model import Namespace
@@ -97,9 +97,7 @@ class Spec:
         """
         sizes = {axis: _whole(size, f"mesh: the size of {axis}", least=None) for axis, size in (mesh or {}).items()}
         spec = with_mesh(self.value, sizes)
-        if spec.mesh is None:
-            raise UsageError(f"{spec.name} has no mesh: it is a fragment, to be extended by a spec that has one")
-        fixed, findings = size_mesh(spec.mesh, devices=None if devices is None else _whole(devices, "devices"))
+        fixed, findings = size_mesh(mesh_of(spec), devices=None if devices is None else _whole(devices, "devices"))
         if fixed is None:
             raise ShardError(findings, self._sources)
         processes = None if hosts is None else _whole(hosts, "hosts")

@@ -7,21 +7,18 @@ from dataclasses import replace
 from math import prod
 
 from sharddsl.config.schema import Config
-from sharddsl.findings import ShardError, UsageError, errors
+from sharddsl.findings import ShardError, errors
 from sharddsl.layout import resolve, size_mesh
 from sharddsl.layout.model import Layout
 from sharddsl.models import PRESETS, Run, inventory
-from sharddsl.spec import Loaded, load
+from sharddsl.spec import Loaded, load, mesh_of
 from sharddsl.spec.model import Mesh
 
 
 def load_spec(config: Config, rules: Sequence[str]) -> tuple[Loaded, Mesh]:
     """The job's spec and its mesh. Raises `ShardError` for errors in the text, `UsageError` for a spec without mesh."""
     loaded = load(config.spec.ref, rules=rules, mesh=config.spec.mesh, models=PRESETS)
-    spec = loaded.checked()
-    if spec.mesh is None:
-        raise UsageError(f"{spec.name} has no mesh: it is a fragment, to be extended by a spec that has one")
-    return loaded, spec.mesh
+    return loaded, mesh_of(loaded.checked())
 
 
 def lay_out(config: Config, run: Run, rules: Sequence[str], devices: int | None) -> Layout:

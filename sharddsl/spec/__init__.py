@@ -2,8 +2,19 @@
 
 from sharddsl.spec.evaluate import EvaluationError, Value, evaluate
 from sharddsl.spec.load import Loaded, load, parse
-from sharddsl.spec.mesh import with_mesh
+from sharddsl.spec.mesh import mesh_of, with_mesh
 from sharddsl.spec.model import Spec
 from sharddsl.spec.search import list_specs
 
-__all__ = ["EvaluationError", "Loaded", "Spec", "Value", "evaluate", "list_specs", "load", "parse", "with_mesh"]
+__all__ = [
+    "EvaluationError",
+    "Loaded",
+    "Spec",
+    "Value",
+    "evaluate",
+    "list_specs",
+    "load",
+    "mesh_of",
+    "parse",
+    "with_mesh",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sharddsl.findings import NOWHERE, ShardError, Span
+from sharddsl.findings import NOWHERE, ShardError, Span, UsageError
 from sharddsl.spec.model import Mesh, MeshAxis, Spec
 from sharddsl.spec.report import Report
 from sharddsl.spec.scope import MOST_AXES, RESERVED
@@ -15,6 +15,13 @@ OVERRIDES = "mesh override"
 
 LARGEST = 2**31 - 1
 """The largest size of an axis, batch or sequence that is taken for one."""
+
+
+def mesh_of(spec: Spec) -> Mesh:
+    """The spec's mesh. Raises `UsageError` for a fragment, which has none."""
+    if spec.mesh is None:
+        raise UsageError(f"{spec.name} has no mesh: it is a fragment, to be extended by a spec that has one")
+    return spec.mesh
 
 
 def lower_mesh(mesh: tree.Mesh, report: Report) -> Mesh | None:
