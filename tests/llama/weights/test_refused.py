@@ -209,7 +209,11 @@ def test_name_and_context_length_may_differ(tmp_path: Path) -> None:
         ({"llama.block_count": None}, "its metadata lacks 'llama.block_count'"),
         ({"llama.block_count": "two"}, "'llama.block_count' is 'two', not a number"),
         ({"llama.feed_forward_length": [96, 128]}, "'llama.feed_forward_length' differs between layers"),
-        ({"llama.block_count": 2**32 - 1}, "tensor 'blk.2.attn_norm.weight' (layers.attn_norm.scale) is missing"),
+        (
+            {"llama.block_count": 2**32 - 1},
+            "its metadata makes no LLaMA: layers: Input should be less than or equal to",
+        ),
+        ({"llama.block_count": 2**31 - 1}, "tensor 'blk.2.attn_norm.weight' (layers.attn_norm.scale) is missing"),
         ({"general.alignment": 24}, "general.alignment is 24, not a power of two"),
     ],
 )
