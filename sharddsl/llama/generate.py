@@ -24,7 +24,7 @@ from sharddsl.findings import UsageError
 from sharddsl.llama.attention import choose_kernel
 from sharddsl.llama.cache import Cache, cache_names
 from sharddsl.llama.forward import Params, Prompts, Step, abstract_params, decode, prefill
-from sharddsl.llama.sampling import GREEDY, Sampling, sample
+from sharddsl.llama.sampling import GREEDY, Sampling, row_keys, sample
 from sharddsl.models.config import LlamaConfig, Run
 from sharddsl.partition import Partition
 
@@ -177,7 +177,7 @@ def _prefill_program(config: LlamaConfig, run: Run, on: Partition, cache_on: Par
     def first(params: Params, prompts: Prompts, key: Array, slots: int, sampling: Sampling) -> tuple[Array, Cache]:
         params = on.fetch(params)
         logits, cache = prefill(config, run, params, prompts, slots, constrain=on.constrain, kernel=kernel)
-        return sample(logits, jax.random.fold_in(key, prompts.tokens.shape[1]), sampling), cache
+        return sample(logits, row_keys(key, prompts.tokens.shape[1] - prompts.starts), sampling), cache
 
     return jax.jit(
         first,
@@ -197,7 +197,7 @@ def _decode_program(config: LlamaConfig, run: Run, on: Partition) -> Any:
     def following(params: Params, cache: Cache, step: Step, key: Array, sampling: Sampling) -> tuple[Array, Cache]:
         params = on.fetch(params)
         logits, cache = decode(config, run, params, cache, step, constrain=on.constrain)
-        return sample(logits, jax.random.fold_in(key, step.slot + 1), sampling), cache
+        return sample(logits, row_keys(key, step.slot + 1 - step.starts), sampling), cache
 
     # The tokens are whole on every device: a few bytes, which each host can then read.
     whole, cache = on.replicated, _cache_on(config, run, on)

@@ -35,11 +35,22 @@ class Sampling:
 GREEDY = Sampling()
 
 
-def sample(logits: Array, key: Array, how: Sampling) -> Array:
-    """A token per row, (batch,) int32, from logits (batch, vocab) float32. Of equal logits, greedy takes the first."""
+def row_keys(key: Array, positions: Array) -> Array:
+    """A key per row, (batch,), from the run's key and each row's position (batch,) of the token to come.
+
+    A row's draws depend on the seed, its number and its position: not on the rows beside it, filler rows included, nor
+    on how far its prompt was padded, so a seed gives the same text under every layout.
+    """
+    rows = jnp.arange(positions.shape[0])
+    return jax.vmap(lambda row, position: jax.random.fold_in(jax.random.fold_in(key, row), position))(rows, positions)
+
+
+def sample(logits: Array, keys: Array, how: Sampling) -> Array:
+    """A token per row, (batch,) int32, from logits (batch, vocab) float32 and a key per row (`row_keys`). Of equal
+    logits, greedy takes the first."""
     if how.temperature == 0:
         return jnp.argmax(logits, axis=-1).astype(jnp.int32)
-    return jax.random.categorical(key, likely(logits, how), axis=-1).astype(jnp.int32)
+    return jax.vmap(jax.random.categorical)(keys, likely(logits, how)).astype(jnp.int32)
 
 
 def likely(logits: Array, how: Sampling) -> Array:

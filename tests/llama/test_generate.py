@@ -165,8 +165,7 @@ def test_sampling_depends_on_the_seed_and_not_on_the_layout() -> None:
     found = split.generate(PROMPTS * 2, 8, sampling=how, seed=1)
     assert found[0] != found[3]  # equal prompts, different draws
     assert found != split.generate(PROMPTS * 2, 8, sampling=how, seed=2)
-    # The number of rows decides which random numbers a row gets, so one device is given as many rows: 8.
-    assert one.generate(PROMPTS * 2 + [[1], [1]], 8, sampling=how, seed=1)[:6] == found
+    assert one.generate(PROMPTS * 2, 8, sampling=how, seed=1) == found  # without filler rows
 
 
 def test_the_cache_is_updated_in_place() -> None:

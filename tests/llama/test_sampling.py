@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sharddsl.findings import UsageError
-from sharddsl.llama.sampling import GREEDY, Sampling, likely, sample
+from sharddsl.llama.sampling import GREEDY, Sampling, likely, row_keys, sample
 
 LOGITS = np.random.default_rng(0).normal(0, 2, (3, 12)).astype(np.float32)
 
@@ -56,24 +56,38 @@ def test_equally_likely_tokens_stay_together() -> None:
     assert np.isfinite(likely(tied, Sampling(1.0, top_p=0.2)))[0].tolist() == [False, True, True, False]
 
 
+def keys(rows: int, seed: int = 0) -> jax.Array:
+    return row_keys(jax.random.key(seed), jnp.zeros(rows, jnp.int32))
+
+
 def test_greedy_takes_the_first_of_the_largest() -> None:
     logits = jnp.asarray([[0.0, 3.0, 3.0], [5.0, 1.0, 2.0]])
-    tokens = sample(logits, jax.random.key(0), GREEDY)
+    tokens = sample(logits, keys(2), GREEDY)
     assert (tokens.tolist(), tokens.dtype) == ([1, 0], jnp.int32)
 
 
 def test_frequencies_follow_the_probabilities() -> None:
     logits = jnp.log(jnp.asarray([0.1, 0.6, 0.3]))
-    draws = sample(jnp.tile(logits, (20_000, 1)), jax.random.key(3), Sampling(1.0))
+    draws = sample(jnp.tile(logits, (20_000, 1)), keys(20_000, seed=3), Sampling(1.0))
     frequency = np.bincount(draws, minlength=3) / 20_000
     np.testing.assert_allclose(frequency, [0.1, 0.6, 0.3], atol=0.02)  # 5 standard deviations
 
 
 def test_the_key_decides() -> None:
     logits, how = jnp.zeros((64, 100)), Sampling(1.0)
-    first, again, other = (sample(logits, jax.random.key(seed), how).tolist() for seed in (1, 1, 2))
+    first, again, other = (sample(logits, keys(64, seed), how).tolist() for seed in (1, 1, 2))
     assert first == again
     assert first != other
+
+
+def test_a_row_draws_the_same_beside_any_others_and_otherwise_at_another_position() -> None:
+    logits, key, how = jnp.zeros((8, 1000)), jax.random.key(1), Sampling(1.0)
+    among_eight = sample(logits, row_keys(key, jnp.arange(8)), how).tolist()
+    among_three = sample(logits[:3], row_keys(key, jnp.arange(3)), how).tolist()
+    later = sample(logits, row_keys(key, jnp.arange(8) + 1), how).tolist()
+    assert among_eight[:3] == among_three
+    assert among_eight != later
+    assert len(set(among_eight)) > 1
 
 
 @pytest.mark.parametrize(
