@@ -63,7 +63,11 @@ _ABANDONED_SECONDS = 24 * 3600.0
 def cache_folder() -> Path:
     """The folder for fetched files: `$SHARDDSL_CACHE_DIR`, or the platform's cache folder of this user."""
     named = os.environ.get("SHARDDSL_CACHE_DIR")
-    return Path(named).expanduser().absolute() if named else platformdirs.user_cache_path("sharddsl", appauthor=False)
+    return (
+        Path(os.path.expanduser(named)).absolute()
+        if named
+        else platformdirs.user_cache_path("sharddsl", appauthor=False)
+    )
 
 
 def demo_weights(progress: Progress | None = None, pinned: Pinned = SMOLLM2_135M) -> Path:

@@ -285,10 +285,18 @@ def test_a_template_that_does_not_end() -> None:
         (byte_level(ggml__merges=["a zz"]), "merges do not fit its vocabulary"),
         (byte_level(ggml__merges=None), "has no list of texts 'tokenizer.ggml.merges'"),
         (byte_level(ggml__token_type=[1]), "does not have one token type for each token"),
+        (
+            byte_level(ggml__tokens=["a", "b"], ggml__token_type=["1", "1"]),
+            "does not have one token type for each token",
+        ),
         (byte_level(ggml__tokens=["a", "a"], ggml__token_type=[1, 1]), "has a token twice"),
         (byte_level(ggml__eos_token_id=999), "its eos token is 999, which is not in its vocabulary"),
         (byte_level(ggml__add_space_prefix=True), "with add_space_prefix is not supported"),
         (sentencepiece() | {"tokenizer.ggml.scores": [0.0]}, "does not have one score for each token"),
+        (
+            sentencepiece() | {"tokenizer.ggml.scores": ["0"] * len(sentencepiece()["tokenizer.ggml.tokens"])},
+            "does not have one score for each token",
+        ),
     ],
 )
 def test_gguf_tokenizers_that_are_refused(metadata: dict[str, Any], said: str) -> None:
@@ -316,6 +324,16 @@ def test_folders_without_a_usable_tokenizer(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text('{"version": "1.0"}')
     with pytest.raises(UsageError, match="is not a tokenizer that the tokenizers library can read"):
         huggingface_tokenizer(tmp_path)
+
+
+def test_a_tokenizer_at_which_the_library_panics(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / "tiny", tmp_path / "m")
+    file = tmp_path / "m" / "tokenizer.json"
+    state = json.loads(file.read_text(encoding="utf-8"))
+    state["model"]["vocab"] = {"a": 1}
+    file.write_text(json.dumps(state), encoding="utf-8")
+    with pytest.raises(UsageError, match="is not a tokenizer that the tokenizers library can read"):
+        huggingface_tokenizer(tmp_path / "m")
 
 
 def test_a_begin_token_that_is_not_in_the_vocabulary(tmp_path: Path) -> None:

@@ -85,11 +85,11 @@ def gguf_tokenizer(metadata: Mapping[str, Any], path: Path) -> BpeTokenizer:
 def _vocabulary(metadata: Mapping[str, Any], path: Path) -> _Vocabulary:
     tokens = _texts(metadata, path, "tokenizer.ggml.tokens")
     types = metadata.get("tokenizer.ggml.token_type", [TokenType.NORMAL] * len(tokens))
-    if not isinstance(types, list) or len(types) != len(tokens):
+    if not isinstance(types, list) or len(types) != len(tokens) or not isinstance(types[0], int):
         raise UsageError(f"weights file {path}: its tokenizer does not have one token type for each token")
     if len(set(tokens)) < len(tokens):
         raise UsageError(f"weights file {path}: its vocabulary has a token twice")
-    return _Vocabulary(path, tuple(tokens), tuple(map(int, types)), metadata)
+    return _Vocabulary(path, tuple(tokens), tuple(types), metadata)
 
 
 def _texts(metadata: Mapping[str, Any], path: Path, key: str) -> list[str]:
@@ -134,7 +134,7 @@ def _sentencepiece(vocabulary: _Vocabulary) -> BpeTokenizer:
     ranked by score, but where one token can be joined from different overlapping pairs."""
     path = vocabulary.path
     scores = vocabulary.metadata.get("tokenizer.ggml.scores")
-    if not isinstance(scores, list) or len(scores) != len(vocabulary.tokens):
+    if not isinstance(scores, list) or len(scores) != len(vocabulary.tokens) or isinstance(scores[0], str):
         raise UsageError(f"weights file {path}: its tokenizer does not have one score for each token")
     vocab = {token: i for i, token in enumerate(vocabulary.tokens)}
     unknown = vocabulary.token("unknown")

@@ -12,6 +12,7 @@ import tokenizers
 from sharddsl.findings import UsageError
 from sharddsl.llama.jsonfile import read_json
 from sharddsl.llama.tokenizer.bpe import END_OF_TURN, BpeTokenizer, ControlTokens
+from sharddsl.llama.tokenizer.model import utf8
 from sharddsl.llama.tokenizer.pieces import byte_level_piece, sentencepiece_piece
 
 
@@ -22,12 +23,7 @@ def huggingface_tokenizer(folder: Path) -> BpeTokenizer:
         raise UsageError(
             f"{folder} holds no tokenizer.json\n  remedy: put the checkpoint's tokenizer.json beside its weights"
         )
-    try:
-        library = tokenizers.Tokenizer.from_str(json.dumps(read_json(file)))
-    except UsageError:
-        raise
-    except Exception as error:  # the library raises nothing narrower
-        raise UsageError(f"{file} is not a tokenizer that the tokenizers library can read: {error}") from error
+    library = _library(file)
     state = json.loads(library.to_str())  # as the library understood it, so in the form that it documents
     kind = state["model"]["type"]
     if kind != "BPE":
@@ -47,6 +43,18 @@ def huggingface_tokenizer(folder: Path) -> BpeTokenizer:
         if token not in control.ids:
             pieces[number] = token.encode() if token in own else spelled(token)
     return BpeTokenizer(library, pieces, control, _template(folder, config), _drops_space(components))
+
+
+def _library(file: Path) -> tokenizers.Tokenizer:
+    text = json.dumps(read_json(file))
+    try:
+        library = tokenizers.Tokenizer.from_str(text)
+        library.encode("", add_special_tokens=True)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the library raises nothing narrower; its panics are no `Exception`
+        raise UsageError(f"{file} is not a tokenizer that the tokenizers library can read: {error}") from error
+    return library
 
 
 def _optional(path: Path) -> dict[str, Any]:
@@ -84,7 +92,7 @@ def _control(
 def _token(stated: Any) -> str | None:
     """A token's text: in newer files a string, in older ones an object with its content."""
     text = stated.get("content") if isinstance(stated, dict) else stated
-    return None if text is None else str(text)
+    return None if text is None else utf8(str(text)).decode()
 
 
 def _template(folder: Path, config: Mapping[str, Any]) -> str | None:

@@ -31,12 +31,15 @@ class _Metadata:
             value = value[0]  # a value per layer, the same in all
         if isinstance(value, list):
             raise UsageError(f"weights file {self.path}: {key!r} differs between layers, which is not supported")
-        if isinstance(value, str):
+        if isinstance(value, str) or not math.isfinite(value):
             raise UsageError(f"weights file {self.path}: {key!r} is {value!r}, not a number")
         return value
 
     def size(self, key: str, default: int | None = None) -> int:
-        return int(self.number(key, default))
+        value = self.number(key, default)
+        if value != int(value):
+            raise UsageError(f"weights file {self.path}: {key!r} is {value!r}, not a whole number")
+        return int(value)
 
     def text(self, key: str, default: str) -> str:
         return str(self.values.get(key, default))

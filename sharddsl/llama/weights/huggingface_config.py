@@ -17,7 +17,7 @@ def huggingface_config(path: Path) -> LlamaConfig:
     """The config that a `config.json` states. UsageError if it is no LLaMA, or one with parts not supported."""
     data = read_json(path)
     _refuse_others(path, data)
-    rope = _rope(data)
+    rope = _rope(path, data)
     try:
         heads = data["num_attention_heads"]
         return LlamaConfig(
@@ -55,22 +55,30 @@ def _refuse_others(path: Path, data: Mapping[str, Any]) -> None:
     for bias in ("attention_bias", "mlp_bias"):
         if data.get(bias):
             raise UsageError(f"{path}: {bias} is true; projections with a bias are not supported")
-    if _rope(data).get("partial_rotary_factor", 1.0) != 1.0:
+    if _rope(path, data).get("partial_rotary_factor", 1.0) != 1.0:
         raise UsageError(f"{path}: partial_rotary_factor is set; only whole heads are turned here")
     activation = data.get("hidden_act", "silu")
     if activation != "silu":
         raise UsageError(f"{path}: hidden_act is {activation!r}; only 'silu' is supported")
-    if data.get("quantization_config"):
-        method = dict(data["quantization_config"]).get("quant_method", "an unnamed method")
+    if quantization := _object(path, data, "quantization_config"):
+        method = quantization.get("quant_method", "an unnamed method")
         raise UsageError(
             f"{path}: the weights are quantized by {method!r}, which is not supported\n"
             "  remedy: use the unquantized checkpoint, or a GGUF file"
         )
 
 
-def _rope(data: Mapping[str, Any]) -> dict[str, Any]:
+def _object(path: Path, data: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """A copy of the object at `key`, empty where there is none."""
+    value = data.get(key)
+    if value is not None and not isinstance(value, dict):
+        raise UsageError(f"{path}: {key} is {value!r}, not an object")
+    return dict(value or {})
+
+
+def _rope(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
     """The rotary parameters: one object in newer files, `rope_theta` beside `rope_scaling` in older ones."""
-    rope = dict(data.get("rope_parameters") or data.get("rope_scaling") or {})
+    rope = _object(path, data, "rope_parameters") or _object(path, data, "rope_scaling")
     if "rope_theta" in data:
         rope.setdefault("rope_theta", data["rope_theta"])
     return rope

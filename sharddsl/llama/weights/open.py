@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from sharddsl.findings import UsageError
@@ -37,7 +38,7 @@ def open_weights(path: Path | str) -> WeightSource:
 
     Reads headers only. UsageError, naming the file and where it can the tensor, for anything that is not whole.
     """
-    path = Path(path).expanduser()
+    path = Path(os.path.expanduser(path))  # which leaves `~nobody` as it is, to be told as missing
     try:
         return _open(path)
     except OSError as error:

@@ -128,6 +128,7 @@ def test_any_damage_is_an_error_or_harmless(tmp_path: Path, name: str) -> None:
 def test_a_path_that_is_not_there(tmp_path: Path) -> None:
     refused(tmp_path / "model.gguf", "does not exist")
     refused(tmp_path / ("x" * 300), "cannot be read")
+    refused(Path("~nobody.of.this.name/model.gguf"), "does not exist")
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.999])
@@ -208,6 +209,9 @@ def test_name_and_context_length_may_differ(tmp_path: Path) -> None:
         ({"llama.attention.head_count": 0}, "its metadata makes no LLaMA: heads"),
         ({"llama.block_count": None}, "its metadata lacks 'llama.block_count'"),
         ({"llama.block_count": "two"}, "'llama.block_count' is 'two', not a number"),
+        ({"llama.block_count": 1.5}, "'llama.block_count' is 1.5, not a whole number"),
+        ({"llama.block_count": float("nan")}, "'llama.block_count' is nan, not a number"),
+        ({"llama.rope.freq_base": float("inf")}, "'llama.rope.freq_base' is inf, not a number"),
         ({"llama.feed_forward_length": [96, 128]}, "'llama.feed_forward_length' differs between layers"),
         (
             {"llama.block_count": 2**32 - 1},
@@ -247,6 +251,9 @@ def test_rotary_factors_that_are_not_llama3s(tmp_path: Path) -> None:
         ({"num_attention_heads": None}, "makes no LLaMA"),
         ({"num_attention_heads": 0, "head_dim": None}, "makes no LLaMA"),
         ({"hidden_size": "wide"}, "makes no LLaMA: embed"),
+        ({"rope_scaling": "llama3"}, "rope_scaling is 'llama3', not an object"),
+        ({"rope_parameters": [1]}, "rope_parameters is [1], not an object"),
+        ({"quantization_config": "gptq"}, "quantization_config is 'gptq', not an object"),
     ],
 )
 def test_huggingface_configs(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
