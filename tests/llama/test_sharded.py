@@ -163,6 +163,31 @@ def test_the_program_is_that_of_a_model_sharded_by_hand() -> None:
     assert found != compiled(run, lambda x, _name: x, params, partition.sharding("batch.tokens"))
 
 
+IN_TEXT = {STREAM: '[{"dp", "fsdp"}, {}, {}]', HEADS: '[{"dp", "fsdp"}, {}, {"mp"}, {}]'}
+LAST_SPLIT = '[{"dp", "fsdp"}, {}, {"mp"}]'
+"""How Shardy writes the specs above; the last is that of `act.mlp.hidden` and `act.logits`."""
+
+
+@pytest.mark.parametrize("scan", [True, False], ids=["scanned", "unrolled"])
+def test_every_weight_and_activation_has_its_scope_in_the_lowered_program(scan: bool) -> None:
+    """By these scopes a compiled program's collectives are attributed. An activation's holds its constraint."""
+    run = Run(precision="bf16_compute", scan=scan)
+    partition = on("fsdp_tp", run)
+    program = jax.jit(partial(forward, TINY, run, constrain=partition.constrain))
+    text = program.lower(abstract_params(TINY, run), jax.ShapeDtypeStruct((8, 16), jnp.int32)).as_text(debug_info=True)
+    places = dict(re.findall(r'^(#loc\d+) = loc\("([^"]*)"', text, flags=re.MULTILINE))
+    scopes = [f"/{place}" for place in places.values()]  # after the wrappers' names, which differ between versions
+    for weight in ("attn.wq", "attn.wk", "attn.wv", "attn.wo", "mlp.w_gate", "mlp.w_in", "mlp.w_out", "lm_head.w"):
+        assert any(re.search(rf"/{weight}/.*dot_general", scope) for scope in scopes), weight
+    for use in ("/attn_norm.scale/mul", "/mlp_norm.scale/mul", "/norm.scale/mul", "/embed.w/jit(_take)"):
+        assert any(use in scope for scope in scopes), use
+
+    pinned: dict[str, set[str]] = defaultdict(set)
+    for axes, place in re.findall(r"sdy\.sharding_constraint .* <@mesh, (.*)> : .* loc\((#loc\d+)\)", text):
+        pinned[places[place].split("/")[-2]].add(axes)
+    assert pinned == {name: {IN_TEXT.get(spec, LAST_SPLIT)} for name, spec in HAND_ACTS.items()}
+
+
 def compiled(run: Run, constrain: Any, params: Any, tokens: NamedSharding) -> str:
     """The optimized HLO of the forward and backward pass, without metadata."""
 
