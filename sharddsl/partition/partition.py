@@ -41,11 +41,12 @@ class Partition:
     def of(cls, layout: Layout, devices: Sequence[jax.Device] | None = None) -> Partition:
         """On these devices (default: all there are).
 
-        Raises `ShardError`: SHD103 and SHD107 as for `make_mesh`, SHD309 for a memory kind that they do not have.
+        Raises `ShardError`: SHD103 and SHD107 as for `make_mesh`, SHD309 for a memory kind that they do not have, or
+        that is asked for what does not outlive a program.
         """
         arrangement = arrange(layout.mesh, devices)
         partition = cls(layout, mesh_of(layout.mesh, arrangement), arrangement.notes)
-        if findings := _missing_memory(layout, arrangement.devices.flat[0]):
+        if findings := [*_restless(layout), *_missing_memory(layout, arrangement.devices.flat[0])]:
             raise ShardError(findings, layout.sources)
         return partition
 
@@ -130,7 +131,8 @@ class Partition:
         with jax.named_scope(name):
             if placement.axes is None:
                 return x
-            sharding = NamedSharding(self.mesh, PartitionSpec(*map(_entry, axes)), memory_kind=placement.memory)
+            # The memory is where an array rests between programs, not where this one computes with it.
+            sharding = NamedSharding(self.mesh, PartitionSpec(*map(_entry, axes)))
             constrained: Array = jax.lax.with_sharding_constraint(x, sharding)
             return constrained
 
@@ -243,6 +245,25 @@ def _shape(tensor: Tensor) -> str:
     return ", ".join(
         f"{dim} {'?' if size is None else size}" for dim, size in zip(tensor.dims, tensor.shape, strict=True)
     )
+
+
+def _restless(layout: Layout) -> list[Finding]:
+    """A finding where activations are to rest in a memory: they live within one program."""
+    asked = [p for p in layout if p.tensor.namespace == "act" and p.memory not in (None, "device")]
+    if not asked:
+        return []
+    first = asked[0]
+    return [
+        Finding(
+            "SHD309",
+            "error",
+            f"{first.tensor.name} cannot lie in {first.memory}: an activation does not outlive its program",
+            where=first.rule.layout_at if first.rule else None,
+            help="a memory kind is for what is kept between programs: params, opt, cache and batch",
+            tensor=first.tensor.name,
+            count=len(asked),
+        )
+    ]
 
 
 def _missing_memory(layout: Layout, device: Any) -> list[Finding]:

@@ -219,6 +219,13 @@ def test_memory_kind_that_the_devices_lack() -> None:
     assert finding.help == "the memory kinds of this device: device, pinned_host, unpinned_host"
 
 
+def test_an_activation_rests_nowhere() -> None:
+    tensor = next(tensor for tensor in ACTS if tensor.name == "act.resid")
+    placement = Placement(tensor, ((), (), ()), "rule", memory="pinned_host")
+    with pytest.raises(ShardError, match=r"SHD309 .*: act\.resid cannot lie in pinned_host: an activation does not"):
+        Partition.of(Layout(MeshSizes({"dp": 8}), Inventory("toy", (tensor,)), (placement,)))
+
+
 def test_born_sharded() -> None:
     on = partition()
 
