@@ -74,7 +74,7 @@ def make_parser() -> Parser:
     parser.add_argument("--max-tokens", type=number(int, 1, "a number of tokens"), default=64, metavar="N")
     parser.add_argument(
         "--temperature",
-        type=number(float, 0, "a temperature", most=1e6),
+        type=number(float, 0, "a temperature"),
         default=0.0,
         metavar="T",
         help="0, the default, always takes the likeliest token",

@@ -21,6 +21,7 @@ from sharddsl.spec.model import Mode
 
 if TYPE_CHECKING:
     from sharddsl.llama.generate import Generator
+    from sharddsl.llama.sampling import Sampling
     from sharddsl.llama.tokenizer import Tokenizer
     from sharddsl.llama.weights import WeightSource
     from sharddsl.partition import Partition
@@ -36,6 +37,7 @@ def generate(config: Config, wanted: Wanted) -> None:
     layouts = Layouts(config, wanted.rules)
     layouts.check()
     with shown.step("starting jax"):
+        _sampling(wanted)  # so that a value out of range is told now
         devices = layouts.devices()
         partitions = layouts.partitions(devices, len(texts))
         refuse_too_large(partitions["prefill"])
@@ -47,6 +49,7 @@ def generate(config: Config, wanted: Wanted) -> None:
         Answer(text, tokens, tokenizer.stream())
         for text, tokens in zip(texts, _tokens(tokenizer, texts, wanted.raw, shown), strict=True)
     ]
+    _check_rows(config, rows, wanted)
     generator = _generator(config, source, partitions, shown)
     _stream(generator, rows, tokenizer.stop_ids, wanted, shown)
 
@@ -66,6 +69,19 @@ def _check(config: Config, texts: Sequence[str]) -> None:
             f"there are no weights for {config.model.name}{changed} to fetch (weights=auto knows {_DEMO_MODEL}): give "
             "weights=PATH, a GGUF file or a Hugging Face folder, or weights=random to see it run"
         )
+
+
+def _sampling(wanted: Wanted) -> Sampling:
+    from sharddsl.llama.sampling import Sampling
+
+    return Sampling(wanted.temperature, wanted.top_k, wanted.top_p)
+
+
+def _check_rows(config: Config, rows: Sequence[Answer], wanted: Wanted) -> None:
+    """What `stream` would refuse is refused before the weights are loaded."""
+    from sharddsl.llama.generate import check_prompts
+
+    check_prompts(config.model, [row.tokens for row in rows], wanted.max_tokens)
 
 
 def _source(config: Config, shown: Progress) -> WeightSource | None:
@@ -126,7 +142,6 @@ def _generator(
 
 def _stream(generator: Generator, rows: list[Answer], stop: frozenset[int], wanted: Wanted, shown: Progress) -> None:
     from sharddsl.llama.generate import fill_batch
-    from sharddsl.llama.sampling import Sampling
 
     filled = fill_batch(len(rows), generator.batch_multiple)
     if (filler := filled - len(rows)) > 0:
@@ -135,7 +150,7 @@ def _stream(generator: Generator, rows: list[Answer], stop: frozenset[int], want
         [row.tokens for row in rows],
         wanted.max_tokens,
         stop=stop,
-        sampling=Sampling(wanted.temperature, wanted.top_k, wanted.top_p),
+        sampling=_sampling(wanted),
         seed=wanted.seed,
     )
     page = Page(rows)

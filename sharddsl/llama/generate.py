@@ -61,6 +61,28 @@ def pad_left(prompts: Sequence[Sequence[int]], batch: int, seq: int) -> Prompts:
     return Prompts(jnp.asarray(tokens), jnp.asarray(starts))
 
 
+def check_prompts(config: LlamaConfig, prompts: Sequence[Sequence[int]], max_new: int) -> None:
+    """Raises `UsageError` for no prompt, an empty one, a token outside the vocabulary, or more tokens than the model
+    was made for. Needs no weights."""
+    if not prompts or not all(map(len, prompts)):
+        raise UsageError("nothing to continue: every prompt needs at least one token")
+    if max_new < 1:
+        raise UsageError(f"{max_new} new tokens: ask for at least one")
+    longest, limit = max(map(len, prompts)), config.max_seq
+    if longest + max_new > limit:
+        remedy = (
+            f"ask for at most {limit - longest} new ones" if longest < limit else f"shorten it to under {limit} tokens"
+        )
+        raise UsageError(
+            f"{config.name} was made for {limit} tokens, and a prompt of {longest} with {max_new} new ones "
+            f"has {longest + max_new}: {remedy}"
+        )
+    if foreign := [token for prompt in prompts for token in prompt if not 0 <= token < config.vocab]:
+        raise UsageError(
+            f"token {foreign[0]} is not one of the {config.vocab} of {config.name}: is the tokenizer the model's own?"
+        )
+
+
 class Generator:
     """A model ready to generate. `params` lie in the prefill partition. `notes` say what a user should know.
 
@@ -96,10 +118,9 @@ class Generator:
         """The prompts' next tokens, step by step, up to `max_new` each. A row ends with the first of its `stop`
         tokens, which is not given out. The batch is filled up to what the mesh needs (`fill_batch`).
 
-        Raises `UsageError` for no prompt, an empty one, a token outside the vocabulary, or more tokens than the model
-        was made for.
+        Raises `UsageError` as `check_prompts` does.
         """
-        self._check(prompts, max_new)
+        check_prompts(self.config, prompts, max_new)
         return self._steps(prompts, max_new, stop, sampling, seed)
 
     def generate(
@@ -124,7 +145,9 @@ class Generator:
     ) -> Iterator[Tokens]:
         seq = bucket(max(map(len, prompts)), self._prefill_on.multiple_of("seq", "act", "batch"))
         slots = fill_batch(bucket(seq + max_new), self._slot_multiple)
-        padded = pad_left(prompts, fill_batch(len(prompts), self.batch_multiple), seq)
+        padded = jax.device_put(
+            pad_left(prompts, fill_batch(len(prompts), self.batch_multiple), seq), _prompts_on(self._prefill_on)
+        )
         key = jax.random.key(seed)
         tokens, cache = self._first(self._params, padded, key, slots, sampling)
         running = [True] * len(prompts)
@@ -144,28 +167,6 @@ class Generator:
     def _slot_multiple(self) -> int:
         return lcm(*(on.multiple_of("seq", "cache") for on in (self._prefill_on, self._decode_on)))
 
-    def _check(self, prompts: Sequence[Sequence[int]], max_new: int) -> None:
-        if not prompts or not all(map(len, prompts)):
-            raise UsageError("nothing to continue: every prompt needs at least one token")
-        if max_new < 1:
-            raise UsageError(f"{max_new} new tokens: ask for at least one")
-        longest, limit = max(map(len, prompts)), self.config.max_seq
-        if longest + max_new > limit:
-            remedy = (
-                f"ask for at most {limit - longest} new ones"
-                if longest < limit
-                else f"shorten it to under {limit} tokens"
-            )
-            raise UsageError(
-                f"{self.config.name} was made for {limit} tokens, and a prompt of {longest} with {max_new} new ones "
-                f"has {longest + max_new}: {remedy}"
-            )
-        if foreign := [token for prompt in prompts for token in prompt if not 0 <= token < self.config.vocab]:
-            raise UsageError(
-                f"token {foreign[0]} is not one of the {self.config.vocab} of {self.config.name}: "
-                "is the tokenizer the model's own?"
-            )
-
 
 # ------------------------------------------------------------------------------------------------------------- programs
 
@@ -176,17 +177,15 @@ def _prefill_program(config: LlamaConfig, run: Run, on: Partition, cache_on: Par
 
     def first(params: Params, prompts: Prompts, key: Array, slots: int, sampling: Sampling) -> tuple[Array, Cache]:
         params = on.fetch(params)
+        near = on.sharding("batch.tokens").with_memory_kind("device")
+        prompts = Prompts(jax.device_put(prompts.tokens, near), prompts.starts)
         logits, cache = prefill(config, run, params, prompts, slots, constrain=on.constrain, kernel=kernel)
         return sample(logits, row_keys(key, prompts.tokens.shape[1] - prompts.starts), sampling), cache
 
     return jax.jit(
         first,
         static_argnums=(3, 4),
-        in_shardings=(
-            _params_on(config, run, on),
-            Prompts._make((on.sharding("batch.tokens"), on.replicated)),
-            on.replicated,
-        ),
+        in_shardings=(_params_on(config, run, on), _prompts_on(on), on.replicated),
         out_shardings=(on.replicated, _cache_on(config, run, cache_on)),
     )
 
@@ -195,7 +194,7 @@ def _decode_program(config: LlamaConfig, run: Run, on: Partition) -> Any:
     """(params, cache, step, key, sampling) → (a token per row, cache); the cache is donated."""
 
     def following(params: Params, cache: Cache, step: Step, key: Array, sampling: Sampling) -> tuple[Array, Cache]:
-        params = on.fetch(params)
+        params, cache = on.fetch(params), on.fetch(cache, "cache")
         logits, cache = decode(config, run, params, cache, step, constrain=on.constrain)
         return sample(logits, row_keys(key, step.slot + 1 - step.starts), sampling), cache
 
@@ -212,6 +211,11 @@ def _decode_program(config: LlamaConfig, run: Run, on: Partition) -> Any:
 
 def _params_on(config: LlamaConfig, run: Run, on: Partition) -> Params:
     return on.shardings(abstract_params(config, run))
+
+
+def _prompts_on(on: Partition) -> Prompts:
+    """Where prompts lie: a tree of shardings."""
+    return Prompts._make((on.sharding("batch.tokens"), on.replicated))
 
 
 def _cache_on(config: LlamaConfig, run: Run, on: Partition) -> Any:

@@ -10,6 +10,9 @@ from jax import Array
 
 from sharddsl.findings import UsageError
 
+_COLDEST, _HOTTEST = 1e-6, 1e6
+"""Temperatures beyond these turn logits into infinities, or all into the same number."""
+
 
 @dataclass(frozen=True)
 class Sampling:
@@ -24,8 +27,10 @@ class Sampling:
     top_p: float | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.temperature < float("inf"):
-            raise UsageError(f"temperature={self.temperature}: it is 0 (greedy) or a positive number")
+        if self.temperature != 0 and not _COLDEST <= self.temperature <= _HOTTEST:
+            raise UsageError(
+                f"temperature={self.temperature}: it is 0 (greedy), or from {_COLDEST:f} to {_HOTTEST:,.0f}"
+            )
         if self.top_k is not None and self.top_k < 1:
             raise UsageError(f"top_k={self.top_k}: at least one token must be kept")
         if self.top_p is not None and not 0 < self.top_p <= 1:

@@ -17,13 +17,13 @@ def ensure_devices(count: int) -> list[jax.Device]:
     """The machine's accelerators, all of them, or `count` virtual CPU devices where it has none.
 
     Call it before anything else touches a device: JAX fixes the number of its CPU devices when its backend starts.
-    Raises `UsageError` where the backend already started with fewer CPU devices.
+    Raises `UsageError` where the backend already started with fewer CPU devices, or cannot start.
     """
     if _may_have_accelerators():
         # Set before asking: it does no harm where a GPU or TPU turns out to be the default backend.
         started = not _request_cpu_devices(count)
-        if jax.default_backend() != "cpu":
-            return jax.devices()
+        if (devices := _start())[0].platform != "cpu":
+            return devices
         return _cpu_devices(count, started)
     return virtual_devices(count)
 
@@ -59,8 +59,19 @@ def _request_cpu_devices(count: int) -> bool:
     return True
 
 
+def _start() -> list[jax.Device]:
+    """All devices; JAX's backend runs from here on."""
+    try:
+        return jax.devices()
+    except RuntimeError as error:  # a platform that this machine lacks, or that there is not
+        reason = str(error).splitlines()[0]
+        raise UsageError(
+            f"JAX cannot start: {reason}\n  remedy: unset JAX_PLATFORMS, or set JAX_PLATFORMS=cpu"
+        ) from error
+
+
 def _cpu_devices(count: int, started: bool) -> list[jax.Device]:
-    devices = jax.devices()
+    devices = _start()
     if devices[0].platform != "cpu" or len(devices) < count:
         reason = (
             "JAX's backend started before they could be asked for"

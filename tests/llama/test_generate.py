@@ -125,18 +125,18 @@ def test_decode_may_be_laid_out_otherwise() -> None:
     assert split.generate(PROMPTS, 24) == alone()
 
 
-def test_params_may_lie_in_host_memory() -> None:
-    mesh, by_name = LAYOUTS["fsdp_tp"]
-    first, after = (in_host_memory(on(mesh, by_name, F32, mode), "embed.w") for mode in ("prefill", "decode"))
+def test_what_rests_in_host_memory_is_fetched() -> None:
+    """Params, cache and prompts, all of which are split as before."""
+    partitions = []
+    for mode in ("prefill", "decode"):
+        layout = on(*LAYOUTS["fsdp_tp"], F32, mode).layout
+        kept = ("param", "cache", "batch")
+        places = [replace(p, memory="pinned_host") if p.tensor.namespace in kept else p for p in layout]
+        partitions.append(Partition.of(replace(layout, placements=tuple(places))))
+    first, after = partitions
     params = jax.device_put(weights(), first.shardings(weights()))
-    assert params["embed"]["w"].sharding.memory_kind == "pinned_host"
+    assert {leaf.sharding.memory_kind for leaf in jax.tree.leaves(params)} == {"pinned_host"}
     assert Generator(TINY, F32, params, prefill=first, decode=after).generate(PROMPTS, 24) == alone()
-
-
-def in_host_memory(partition: Partition, name: str) -> Partition:
-    placements = partition.layout.placements
-    moved = tuple(replace(p, memory="pinned_host") if p.tensor.name == name else p for p in placements)
-    return Partition.of(replace(partition.layout, placements=moved))
 
 
 def test_partitions_on_different_meshes_are_refused() -> None:

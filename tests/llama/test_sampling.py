@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import jax
@@ -93,7 +94,9 @@ def test_a_row_draws_the_same_beside_any_others_and_otherwise_at_another_positio
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"temperature": -1.0}, "temperature=-1.0: it is 0"),
+        ({"temperature": -1.0}, "temperature=-1.0: it is 0 (greedy), or from 0.000001 to 1,000,000"),
+        ({"temperature": 1e-40}, "temperature=1e-40: it is 0"),
+        ({"temperature": float("inf")}, "temperature=inf: it is 0"),
         ({"temperature": float("nan")}, "temperature=nan: it is 0"),
         ({"top_k": 0}, "top_k=0: at least one token"),
         ({"top_p": 0.0}, "top_p=0.0: it is a probability"),
@@ -101,5 +104,12 @@ def test_a_row_draws_the_same_beside_any_others_and_otherwise_at_another_positio
     ],
 )
 def test_out_of_range(how: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError, match=re.escape(message)):
         Sampling(**how)
+
+
+@pytest.mark.parametrize("temperature", [1e-6, 1e6])
+def test_extreme_temperatures_are_computed(temperature: float) -> None:
+    found = likely(jnp.asarray(LOGITS * 10), Sampling(temperature))
+    assert np.isfinite(found).all()
+    assert (found.argmax(axis=-1) == LOGITS.argmax(axis=-1)).all()

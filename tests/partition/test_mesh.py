@@ -134,6 +134,22 @@ except UsageError as error:
     )
 
 
+def test_a_platform_that_there_is_not_is_a_clear_error() -> None:
+    code = """
+import jax
+from sharddsl.findings import UsageError
+from sharddsl.partition import ensure_devices
+jax.config.update("jax_platforms", "abacus")
+try:
+    ensure_devices(2)
+except UsageError as error:
+    print(error)
+"""
+    said = run_python(code)
+    assert said.startswith("JAX cannot start: Unable to initialize backend 'abacus'")
+    assert said.endswith("remedy: unset JAX_PLATFORMS, or set JAX_PLATFORMS=cpu")
+
+
 def test_enough_devices_that_are_there_already_are_used() -> None:
     code = """
 import jax
