@@ -14,6 +14,9 @@ from jax import Array
 
 from sharddsl.models.config import LlamaConfig, RopeScaling
 
+Frequencies = np.ndarray[Any, np.dtype[np.float64]]
+"""Radians per position: (head_dim/2,), float64."""
+
 
 class Rotation(NamedTuple):
     """The cosine and sine of each position's angles: (batch, seq, 1, head_dim/2), float32."""
@@ -22,16 +25,19 @@ class Rotation(NamedTuple):
     sin: Array
 
 
-def inverse_frequencies(config: LlamaConfig) -> np.ndarray[Any, np.dtype[np.float64]]:
+def inverse_frequencies(config: LlamaConfig) -> Frequencies:
     """Radians per position for each pair of a head's elements: (head_dim/2,), float64."""
-    pairs = np.arange(0, config.head_dim, 2, dtype=np.float64) / config.head_dim
-    inverse: np.ndarray[Any, np.dtype[np.float64]] = config.rope_theta**-pairs
-    return inverse if config.rope_scaling is None else _stretch(inverse, config.rope_scaling)
+    inverse = plain_frequencies(config.rope_theta, config.head_dim)
+    return inverse if config.rope_scaling is None else stretch(inverse, config.rope_scaling)
 
 
-def _stretch(
-    inverse: np.ndarray[Any, np.dtype[np.float64]], scaling: RopeScaling
-) -> np.ndarray[Any, np.dtype[np.float64]]:
+def plain_frequencies(theta: float, head_dim: int) -> Frequencies:
+    """Those without scaling (arXiv 2104.09864, section 3.2.2): theta^(-2i/head_dim) for pair i."""
+    inverse: Frequencies = theta ** -(np.arange(0, head_dim, 2, dtype=np.float64) / head_dim)
+    return inverse
+
+
+def stretch(inverse: Frequencies, scaling: RopeScaling) -> Frequencies:
     """Llama 3.1's scaling for contexts longer than it was first trained on (`rope_type: llama3`): waves that turn less
     than `low_freq_factor` times within the original context are stretched by `factor`, those that turn more than
     `high_freq_factor` times are kept, and those between are blended linearly in the number of turns."""

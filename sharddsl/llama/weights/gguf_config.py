@@ -8,8 +8,9 @@ import numpy as np
 from pydantic import ValidationError
 
 from sharddsl.findings import UsageError
+from sharddsl.llama.rope import plain_frequencies, stretch
 from sharddsl.llama.weights.gguf_header import Header
-from sharddsl.llama.weights.store import Array, TensorStore
+from sharddsl.llama.weights.store import TensorStore
 from sharddsl.models.config import LlamaConfig, RopeScaling
 
 ROPE_FACTORS = "rope_freqs.weight"
@@ -109,24 +110,15 @@ def _rope_scaling(store: TensorStore, theta: float, head_dim: int) -> RopeScalin
         return None
     if store.shapes[ROPE_FACTORS] == (head_dim // 2,):
         stated = np.asarray(store.read(ROPE_FACTORS, slice(0, head_dim // 2), None), np.float64)
+        plain = plain_frequencies(theta, head_dim)
         for original in (8192, 4096, 2048, 16384, 32768):
             scaling = RopeScaling(factor=round(float(stated.max()), 3), original_seq=original)
-            if np.allclose(stated, _factors(scaling, theta, head_dim), rtol=1e-3):
+            if np.allclose(stated, plain / stretch(plain, scaling), rtol=1e-3):
                 return scaling
     raise UsageError(
         f"weights file {store.path}: the factors in {ROPE_FACTORS!r} are not those of Llama 3's rotary scaling, "
         "the only one supported"
     )
-
-
-def _factors(scaling: RopeScaling, theta: float, head_dim: int) -> Array:
-    """By how much each rotary frequency is divided; (head_dim/2,) float64. Formula: Llama 3.1's reference code."""
-    wavelengths = 2 * math.pi * theta ** (np.arange(0, head_dim, 2, dtype=np.float64) / head_dim)
-    turns = scaling.original_seq / wavelengths
-    kept = (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor)
-    kept = np.clip(kept, 0.0, 1.0)
-    factors: Array = 1 / ((1 - kept) / scaling.factor + kept)
-    return factors
 
 
 def _invalid(header: Header, error: ValidationError) -> UsageError:

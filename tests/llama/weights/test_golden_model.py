@@ -70,6 +70,9 @@ def test_smollm2s_logits(smollm2: WeightSource, text: str) -> None:
         golden = {key.removeprefix(f"{text}."): file[key] for key in file.files if key.startswith(f"{text}.")}
     run = Run(mode="prefill", batch=2, seq=len(golden["ids"]), precision="f32")
     got = logits(smollm2, "llama/fsdp_tp", {"dp": 1, "fsdp": 2, "mp": 3}, run, golden["ids"])
+    peak = got.max(axis=-1)
+    total = peak + np.log(np.exp(got - peak[:, None]).sum(axis=-1))
+    np.testing.assert_allclose(total, golden["logsumexp"], atol=TOLERANCE)
     some = got[golden["positions"]]
     np.testing.assert_allclose(some[:, golden["columns"]], golden["at_columns"], atol=TOLERANCE)
     np.testing.assert_allclose(
