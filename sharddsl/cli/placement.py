@@ -103,6 +103,8 @@ def described(layouts: Layouts, partitions: dict[Mode, Partition]) -> Iterator[s
     else:
         yield f"mesh {mesh}: {mesh.size} {platform} devices"
     yield from (f"  {note}" for note in partition.notes)
+    unknown = dict.fromkeys(text for part in partitions.values() for text in part.layout.unknown)
+    yield from (f"  not known here: {text}" for text in unknown)
     findings = {finding: None for part in partitions.values() for finding in part.layout.findings}
     warnings = [finding for finding in findings if finding.severity == "warning"]
     if warnings:
