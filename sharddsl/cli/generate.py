@@ -81,7 +81,7 @@ def make_parser() -> Parser:
     )
     parser.add_argument("--top-k", type=number(int, 1, "a number of tokens"), metavar="K")
     parser.add_argument("--top-p", type=number(float, 0, "a probability", most=1), metavar="P")
-    parser.add_argument("--seed", type=number(int, 0, "a seed", most=2**63 - 1), default=0, metavar="N")
+    parser.add_argument("--seed", type=number(int, 0, "a seed of 32 bits", most=2**32 - 1), default=0, metavar="N")
     parser.add_argument("--raw", action="store_true", help="continue the prompt as it is, without the chat template")
     parser.add_argument("--quiet", action="store_true", help="print the text and nothing else")
     return parser
