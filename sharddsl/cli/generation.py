@@ -63,6 +63,8 @@ def _check(config: Config, texts: Sequence[str]) -> None:
     for name in ("batch", "seq"):
         if getattr(config.run, name) is not None:
             raise UsageError(f"run.{name}: the prompts and --max-tokens decide it; leave it out")
+    if config.run.mode == "decode":
+        raise UsageError("run.mode=decode: generate runs prefill and then decode; leave it out")
     if config.weights == "auto" and config.model != PRESETS[_DEMO_MODEL]:
         changed = " with other values than the preset's" if config.model.name == _DEMO_MODEL else ""
         raise UsageError(

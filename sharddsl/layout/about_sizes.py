@@ -133,7 +133,9 @@ def splits_a_head(items: Sequence[Uneven], resolution: Resolution) -> Finding:
     for item in items:
         if item.units not in counts.values():
             counts[item.dim if item.dim in HEAD_DIMS else f"heads in {item.dim}"] = item.units
-    fits = divisors(gcd(*counts.values()), resolution.mesh.size)
+    # Sizes beyond this mesh too: where its product follows from the axes, as on virtual devices, they are a way out.
+    common = gcd(*counts.values())
+    fits = divisors(common, common)
     shown = " and ".join(_counted(count, name) for name, count in counts.items())
     help_ = f"{'*'.join(first.axes)} in {choices(fits)} divides {'both ' if len(counts) == 2 else ''}{shown}"
     if len(first.axes) == 1:

@@ -131,6 +131,7 @@ def test_multirun_runs_each_job_on_its_own_devices(tmp_path: Path) -> None:
         ((*RANDOM, "--prompt=x", "--temperature=1e-50"), "temperature=1e-50: it is 0 (greedy), or from", 2),
         ((*RANDOM, "--prompt=x", f"--seed={2**32}"), "'4294967296' is not a seed of 32 bits", 2),
         ((*RANDOM, "run.batch=4", "--prompt=x"), "run.batch: the prompts and --max-tokens decide it", 2),
+        ((*RANDOM, "run.mode=decode", "--prompt=x"), "run.mode=decode: generate runs prefill and then decode", 2),
         ((*RANDOM, "spec.mesh.fsdp=5000", "--prompt=x"), "at most 1,024 virtual CPU devices", 2),
         ((*RANDOM, "data.prompts=['']"), "generate: an empty prompt: there is nothing to continue", 2),
         ((*RANDOM, "weights=''", "--prompt=x"), "weights= is empty: give auto, random", 2),
