@@ -177,8 +177,7 @@ def _prefill_program(config: LlamaConfig, run: Run, on: Partition, cache_on: Par
 
     def first(params: Params, prompts: Prompts, key: Array, slots: int, sampling: Sampling) -> tuple[Array, Cache]:
         params = on.fetch(params)
-        near = on.sharding("batch.tokens").with_memory_kind("device")
-        prompts = Prompts(jax.device_put(prompts.tokens, near), prompts.starts)
+        prompts = Prompts(on.fetch({"tokens": prompts.tokens}, "batch")["tokens"], prompts.starts)
         logits, cache = prefill(config, run, params, prompts, slots, constrain=on.constrain, kernel=kernel)
         return sample(logits, row_keys(key, prompts.tokens.shape[1] - prompts.starts), sampling), cache
 

@@ -21,7 +21,7 @@ from sharddsl.layout.model import OPEN, DimAxes, Layout, Placement
 from sharddsl.partition.mesh import arrange, mesh_of
 from sharddsl.partition.paths import named_leaves
 from sharddsl.spec.model import Namespace
-from sharddsl.tensors.model import LAYERS, Tensor
+from sharddsl.tensors.model import LAYERS, Path, Tensor
 
 Tree = TypeVar("Tree")
 
@@ -87,20 +87,24 @@ class Partition:
         `UsageError` for leaves that the inventory lacks, tensors that the tree lacks, and shapes that differ.
         """
         leaves, structure = named_leaves(tree)
-        prefix = "" if namespace == "param" else f"{namespace}."
-        named = [(f"{prefix}{path}", leaf) for path, leaf in leaves]
+        named = [(_name(path, namespace), leaf) for path, leaf in leaves]
         self._check_leaves(named, namespace)
         shardings: Tree = tree_unflatten(structure, [self.sharding(name) for name, _ in named])
         return shardings
 
     def fetch(self, tree: Tree, namespace: Namespace = "param") -> Tree:
         """Inside jit: the tree with the arrays that lie in another memory (`pinned_host`) brought into the device's
-        own, split as before. JAX computes with operands of one memory only."""
+        own, split as before. JAX computes with operands of one memory only.
 
-        def near(x: Array, at: NamedSharding) -> Array:
+        `tree` holds any of the namespace's tensors, of any sizes. Raises `UsageError` for a name that the layout lacks.
+        """
+
+        def near(x: Array, name: str) -> Array:
+            at = self.sharding(name)
             return x if at.memory_kind in (None, "device") else jax.device_put(x, at.with_memory_kind("device"))
 
-        fetched: Tree = jax.tree.map(near, tree, self.shardings(tree, namespace))
+        leaves, structure = named_leaves(tree)
+        fetched: Tree = tree_unflatten(structure, [near(leaf, _name(path, namespace)) for path, leaf in leaves])
         return fetched
 
     def multiple_of(self, dim: str, *namespaces: Namespace) -> int:
@@ -202,6 +206,11 @@ def born_sharded(init: Callable[..., Tree], shardings: Tree, *args: Any) -> Tree
 
 
 # -------------------------------------------------------------------------------------------------------------- helpers
+
+
+def _name(path: Path, namespace: Namespace) -> str:
+    """What a layout calls the tensor of this path."""
+    return str(path) if namespace == "param" else f"{namespace}.{path}"
 
 
 def _entry(axes: DimAxes) -> Any:

@@ -139,6 +139,12 @@ def test_what_rests_in_host_memory_is_fetched() -> None:
     assert Generator(TINY, F32, params, prefill=first, decode=after).generate(PROMPTS, 24) == alone()
 
 
+def test_a_layout_for_another_batch_places_any_number_of_rows() -> None:
+    """A layout resolved for a batch and length, because a `when` asked, is no promise of how many rows come."""
+    first, after = (on({"dp": 1}, {}, F32.model_copy(update={"batch": 2, "seq": 8}), m) for m in ("prefill", "decode"))
+    assert Generator(TINY, F32, weights(), prefill=first, decode=after).generate(PROMPTS, 24) == alone()
+
+
 def test_partitions_on_different_meshes_are_refused() -> None:
     first, other = on({"dp": 1}, {}, F32, "prefill"), on({"dp": 2}, {}, F32, "decode")
     with pytest.raises(UsageError, match="on the same mesh"):
