@@ -137,11 +137,13 @@ def splits_a_head(items: Sequence[Uneven], resolution: Resolution) -> Finding:
     common = gcd(*counts.values())
     fits = divisors(common, common)
     shown = " and ".join(_counted(count, name) for name, count in counts.items())
-    help_ = f"{'*'.join(first.axes)} in {choices(fits)} divides {'both ' if len(counts) == 2 else ''}{shown}"
+    help_ = (
+        f"{'*'.join(first.axes)} in {choices(fits, first.ways)} divides {'both ' if len(counts) == 2 else ''}{shown}"
+    )
     if len(first.axes) == 1:
         held = "k and v" if {item.dim for item in items} == {"kv_heads"} else "them"
         help_ += f"; or write `{first.axes[0]}?` to replicate {held} over {first.axes[0]}"
-        help_ += _other_factor(first.axes[0], max(n for n in fits if first.ways % n == 0), resolution)
+        help_ += _other_size(first.axes[0], fits, resolution)
     help_ += _if_inferred(first.axes, fits, resolution)
     # XLA pads an activation; everything else is refused
     severity: Severity = "warning" if whole.only_activations else "error"
@@ -160,20 +162,27 @@ def _counted(count: int, name: str) -> str:
     return f"1 {name.replace('heads', 'head', 1)}" if count == 1 else f"{count} {name}"
 
 
-def _other_factor(axis: str, fitting: int, resolution: Resolution) -> str:
-    """Where the part of the axis that does not fit could go: fsdp if there is one, else the largest other axis."""
+def _other_size(axis: str, fits: Sequence[int], resolution: Resolution) -> str:
+    """A size for the axis that fits. Where the part that does not fit has another axis to go to, the number of devices
+    stays as it is; otherwise, or where that would take the axis away, the nearest size besides 1 is named too."""
     sizes = dict(resolution.mesh.sizes)
-    others = [name for name in sizes if name != axis]
-    if fitting == sizes[axis]:
-        return ""
-    spare = sizes[axis] // fitting
-    if not others:
-        added = "fsdp" if axis != "fsdp" else "dp"
-        return f",\nor add an axis for the other factor: mesh: [{added}={spare}, {axis}={fitting}]"
-    taker = "fsdp" if "fsdp" in others else max(others, key=lambda name: sizes[name])
-    sizes |= {axis: fitting, taker: sizes[taker] * spare}
-    mesh = ", ".join(f"{name}={size}" for name, size in sizes.items())
-    return f",\nor give the other factor to {taker}: mesh: [{mesh}]"
+    size = sizes.pop(axis)
+    fitting = _largest_factor(size, fits)
+    text = ""
+    if (fitting == 1 or not sizes) and axis != resolution.mesh.inferred and len(fits) > 1:
+        nearest = min(fits[1:], key=lambda n: (abs(n - size), -n))
+        text += f",\nor use the nearest size that fits: spec.mesh.{axis}={nearest}"
+    if sizes and fitting != size:
+        taker = "fsdp" if "fsdp" in sizes else max(sizes, key=lambda name: sizes[name])
+        changed = {axis: fitting, taker: sizes[taker] * (size // fitting)}
+        mesh = ", ".join(f"{name}={changed.get(name, kept)}" for name, kept in resolution.mesh.sizes.items())
+        text += f",\nor give the other factor to {taker}: mesh: [{mesh}]"
+    return text
+
+
+def _largest_factor(size: int, fits: Sequence[int]) -> int:
+    """The largest of these sizes that leaves a whole number of devices to other axes."""
+    return max(n for n in fits if size % n == 0)
 
 
 def _if_inferred(axes: Sequence[str], fits: Sequence[int], resolution: Resolution) -> str:
@@ -182,7 +191,8 @@ def _if_inferred(axes: Sequence[str], fits: Sequence[int], resolution: Resolutio
         return ""
     return (
         f"\n{inferred} was -1 and grew with the {resolution.mesh.size} devices: give it a size "
-        f"(spec.mesh.{inferred}={fits[-1]}), and -1 to an axis that splits the batch"
+        f"(spec.mesh.{inferred}={_largest_factor(resolution.mesh.sizes[inferred], fits)}), "
+        "and -1 to an axis that splits the batch"
     )
 
 
@@ -197,12 +207,13 @@ def does_not_divide(item: Uneven, resolution: Resolution) -> Finding:
     first = item.tensors[0]
     same = names_of(t for t in item.tensors if t.namespace == first.namespace)
     message = f"{item.dim} {item.units} of {listed(same, 3)} is not a multiple of {item.over} (remainder {rest})"
-    fits = divisors(item.units, max(resolution.mesh.size, item.ways))
+    # Sizes beyond this mesh too, as in SHD303.
+    fits = divisors(item.units, item.units)
     if item.dim == BATCH:
         help_ = batch_sizes(item.units, resolution)
-        help_ += f"\nor sizes of {'*'.join(item.axes)} that divide {item.units}: {choices(fits)}"
+        help_ += f"\nor sizes of {'*'.join(item.axes)} that divide {item.units}: {choices(fits, item.ways)}"
     else:
-        help_ = f"sizes of {'*'.join(item.axes)} that divide {item.units}: {choices(fits)}"
+        help_ = f"sizes of {'*'.join(item.axes)} that divide {item.units}: {choices(fits, item.ways)}"
         near = f"{below} or {above}" if below else f"{above}"
         if item.dim == SEQ and item.units == 1:
             help_ += (

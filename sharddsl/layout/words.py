@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from math import isqrt
 
 from sharddsl.findings import Location
 from sharddsl.spec.report import nearest
+
+_CHOICES_SHOWN = 12
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -41,9 +44,13 @@ def divisors(number: int, upto: int) -> list[int]:
     return sorted(n for n in {*lower, *(number // n for n in lower)} if n <= upto)
 
 
-def choices(numbers: Sequence[int]) -> str:
-    """`{1, 2, 4, 8}`."""
-    return "{" + ", ".join(map(str, numbers)) + "}"
+def choices(numbers: Sequence[int], near: int = 1) -> str:
+    """`{1, 2, 4, 8}`. Of very many, ascending, those around `near`: `{…, 24, 32, …}`."""
+    start = max(0, min(bisect_left(numbers, near) - _CHOICES_SHOWN // 2, len(numbers) - _CHOICES_SHOWN))
+    shown = [str(number) for number in numbers[start : start + _CHOICES_SHOWN]]
+    before = ["…"] if start else []
+    after = ["…"] if start + _CHOICES_SHOWN < len(numbers) else []
+    return "{" + ", ".join([*before, *shown, *after]) + "}"
 
 
 def did_you_mean(name: str, known: Sequence[str], what: str) -> str:

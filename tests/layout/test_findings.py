@@ -319,12 +319,32 @@ def test_heads_that_do_not_divide() -> None:
     assert finding.help.startswith("mp in {1, 3} divides both 9 heads and 3 kv_heads; or write `mp?`")
 
 
-@pytest.mark.parametrize(("axis", "mesh"), [("mp", "[fsdp=2, mp=1]"), ("fsdp", "[dp=2, fsdp=1]")])
-def test_the_factor_that_does_not_fit_goes_to_an_axis_of_another_name(axis: str, mesh: str) -> None:
+@pytest.mark.parametrize(
+    ("mesh", "remedies"),
+    [
+        ("mp=2", ["or use the nearest size that fits: spec.mesh.mp=3"]),
+        ("mp=7", ["or use the nearest size that fits: spec.mesh.mp=9"]),
+        ("mp=18", ["or use the nearest size that fits: spec.mesh.mp=9"]),
+        (
+            "fsdp=1, mp=2",
+            [
+                "or use the nearest size that fits: spec.mesh.mp=3,",
+                "or give the other factor to fsdp: mesh: [fsdp=2, mp=1]",
+            ],
+        ),
+        ("fsdp=1, mp=6", ["or give the other factor to fsdp: mesh: [fsdp=2, mp=3]"]),
+    ],
+)
+def test_an_axis_that_fits_no_heads_is_told_a_size_that_does(mesh: str, remedies: list[str]) -> None:
     held = tensors("wq: heads 9, head_dim 64, embed 576")
-    help_ = only(resolved(f"mesh: [{axis}=2]\n*: [{axis}]", held), "SHD303").help
+    help_ = only(resolved(f"mesh: [{mesh}]\n*: [mp]", held), "SHD303").help
     assert help_ is not None
-    assert help_.splitlines()[-1] == f"or add an axis for the other factor: mesh: {mesh}"
+    assert help_.splitlines()[1:] == remedies
+
+
+def test_one_head_has_no_size_that_fits_but_one() -> None:
+    help_ = only(resolved("mesh: [mp=2]\nwk: [mp]", tensors("wk: kv_heads 1, head_dim 64")), "SHD303").help
+    assert help_ == "mp in {1} divides 1 kv_head; or write `mp?` to replicate k and v over mp"
 
 
 def test_heads_of_an_activation_alone_are_a_warning() -> None:
@@ -361,11 +381,25 @@ def test_a_size_that_does_not_divide_lists_what_would() -> None:
     help_ = only(layout, "SHD302").help
     assert help_ is not None
     assert help_.splitlines() == [
-        "sizes of mp that divide 50: {1, 2, 5}",
+        "sizes of mp that divide 50: {1, 2, 5, 10, 25, 50}",
         "or another size of vocab: 48 or 56; padding to 56 changes the checkpoint's shape",
         "or split embed instead: {embed: mp}",
         "or keep vocab whole where it does not divide, `mp?`: 12.5 KiB per device for w",
     ]
+
+
+@pytest.mark.parametrize(
+    ("ways", "sizes"),
+    [
+        (7, "{1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 15, 16, …}"),
+        (50, "{…, 24, 30, 36, 40, 45, 48, 60, 72, 80, 90, 120, 144, …}"),
+        (700, "{…, 45, 48, 60, 72, 80, 90, 120, 144, 180, 240, 360, 720}"),
+    ],
+)
+def test_of_many_sizes_that_divide_those_near_the_axis_are_shown(ways: int, sizes: str) -> None:
+    help_ = only(resolved(f"mesh: [mp={ways}]\nw: [mp]", tensors("w: vocab 720")), "SHD302").help
+    assert help_ is not None
+    assert help_.splitlines()[0] == f"sizes of mp that divide 720: {sizes}"
 
 
 def test_a_batch_that_does_not_fill_the_mesh() -> None:
@@ -378,7 +412,7 @@ def test_a_batch_that_does_not_fill_the_mesh() -> None:
         "batch sizes that this mesh allows are multiples of 4: 4, 8, 12\n"
         "at 6, each of 2 processes feeds 3 rows for 2 of 4 parts\n"
         "at 8, each of 2 processes feeds 4 rows\n"
-        "or sizes of dp*fsdp that divide 6: {1, 2, 3}"
+        "or sizes of dp*fsdp that divide 6: {1, 2, 3, 6}"
     )
 
 

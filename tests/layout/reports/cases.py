@@ -187,7 +187,7 @@ CASES = (
         (
             Expected(
                 "SHD303", "error", "wk", "kv", ("tp=16 is more than the 8 heads in kv of wk",),
-                ("tp in {1, 2, 4, 8} divides both 32 heads and 8 kv_heads", "mesh: [fsdp=2, tp=8]"),
+                ("tp in {1, 2, 4, 8} divides both 32 heads and 8 kv_heads", "spec.mesh.tp=8"),
             ),
         ),
         about={"sizes": {"heads": 32, "kv_heads": 8}},
