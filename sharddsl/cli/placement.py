@@ -27,10 +27,10 @@ class Layouts:
     """The layouts of the two programs, prefill and decode, and the devices that they are for."""
 
     def __init__(self, config: Config, rules: Sequence[str]) -> None:
-        self._config, self._rules = config, rules
-        _, self._mesh = load_spec(config, rules)
-        self.least = smallest(self._mesh)
-        self.inferred = [axis.name for axis in self._mesh.axes if axis.size == -1]
+        self._config = config
+        self._loaded, mesh = load_spec(config, rules)
+        self.least = smallest(mesh)
+        self.inferred = [axis.name for axis in mesh.axes if axis.size == -1]
 
     def check(self) -> None:
         """Raises `ShardError` for what does not fit on the fewest devices."""
@@ -69,7 +69,7 @@ class Layouts:
 
     def _layout(self, mode: Mode, devices: int, batch: int | None) -> Layout:
         run = self._config.run.model_copy(update={"mode": mode, "batch": batch})
-        return usable(lay_out(self._config, run, self._rules, devices))
+        return usable(lay_out(self._loaded, self._config.model, run, devices))
 
 
 def refuse_too_large(partition: Partition) -> None:

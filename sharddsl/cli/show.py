@@ -8,14 +8,15 @@ from collections.abc import Sequence
 
 from sharddsl.cli.arguments import Parser, hydra_flags, number
 from sharddsl.cli.failure import announce, guarded
-from sharddsl.cli.layouts import lay_out
+from sharddsl.cli.layouts import lay_out, load_spec
 from sharddsl.config.jobs import Job, Request, run
 from sharddsl.findings import errors, render
 from sharddsl.layout.model import Layout
 from sharddsl.spec.mesh import LARGEST
+from sharddsl.spec.model import Spec
 
-_WIDE = 200
-"""Columns where the output is no terminal."""
+_PAGE = 100
+"""Columns where the output is no terminal: what the documentation shows, and what most files and pagers fit."""
 
 
 def make_parser() -> Parser:
@@ -35,15 +36,29 @@ def main(argv: Sequence[str]) -> int:
     options = make_parser().parse(argv)
 
     def show(job: Job) -> int:
-        layout = lay_out(job.config, job.config.run, options.rule, options.devices)
+        loaded, _ = load_spec(job.config, options.rule)
+        layout = lay_out(loaded, job.config.model, job.config.run, options.devices)
         print(_as_json(job, layout) if options.format == "json" else _as_text(job, layout))
         if layout.findings:
             announce(job)
             print(render(layout.findings, layout.sources), file=sys.stderr)
+        if (unmeasured := _unmeasured(loaded.checked())) is not None:
+            print(unmeasured, file=sys.stderr if options.format == "json" else sys.stdout)
         return 1 if errors(layout.findings) else 0
 
     request = Request("show", "train", tuple(options.overrides), hydra_flags(options))
     return run(request, guarded(show))
+
+
+def _unmeasured(spec: Spec) -> str | None:
+    """What the spec asks to have measured, of which a layout alone knows nothing; None for nothing."""
+    expectations = len(spec.expect) + sum(len(check.expect) for check in spec.checks)
+    counts = [
+        f"{count} {what}{'s' * (count > 1)}"
+        for count, what in ((len(spec.checks), "check"), (expectations, "expectation"))
+        if count
+    ]
+    return f"{' and '.join(counts)}: validated, not evaluated by show" if counts else None
 
 
 def _as_text(job: Job, layout: Layout) -> str:
@@ -65,11 +80,11 @@ def _as_json(job: Job, layout: Layout) -> str:
 
 
 def _width() -> int:
-    """Columns to lay the table out for: COLUMNS, else the terminal's, else as many as a wide one has."""
+    """Columns to lay the table out for: COLUMNS, else the terminal's, else a page's."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns):
         return int(columns)
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or _WIDE
+        return os.get_terminal_size(sys.stdout.fileno()).columns or _PAGE
     except OSError:
-        return _WIDE
+        return _PAGE

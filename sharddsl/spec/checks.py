@@ -19,16 +19,24 @@ def lower_expects(expects: Sequence[tree.Expect], scope: Scope) -> tuple[Conditi
     return tuple(condition for condition in lowered if condition is not None)
 
 
-def lower_check(check: tree.Check, mesh: Mesh | None, models: Collection[str] | None, scope: Scope) -> Check | None:
+def lower_check(
+    check: tree.Check,
+    mesh: Mesh | None,
+    models: Collection[str] | None,
+    runs: Collection[str] | None,
+    scope: Scope,
+) -> Check | None:
     """The check; None, with findings, where it is wrong.
 
-    `mesh` is the file's; None where it has none or a wrong one, and then axes are not looked up. `models` are the known
-    models' names; None where the caller does not know them.
+    `mesh` is the file's; None where it has none or a wrong one, and then axes are not looked up. `models` and
+    `runs` are the names of those that are known; None where the caller does not know them.
     """
     report = scope.report
     before = len(report.findings)
     if models is not None and check.model not in models:
         report.unknown("SHD002", report.find(check.model, check.span), check.model, "model", models)
+    if runs is not None and check.run is not None and check.run not in runs:
+        report.unknown("SHD002", report.find(check.run, check.span), check.run, "run", runs)
     for axis in check.mesh or ():
         _check_axis(axis, mesh, scope)
     if len(report.findings) == before:

@@ -52,13 +52,14 @@ def load(
     project: Path | None = None,
     cwd: Path | None = None,
     models: Collection[str] | None = None,
+    runs: Collection[str] | None = None,
 ) -> Loaded:
     """The spec that `ref` names: `llama/fsdp` on the search path, or a file (`x.shard`, `./x.shard`, a `Path`).
 
     `rules` are appended after the file's own, `mesh` replaces axis sizes, `project` is where `specs/` and what may be
     extended lie (by default the nearest folder upward with a `pyproject.toml`), `cwd` is what relative paths start
-    from, and `models` are the names that a `check` may use (by default any). Raises `UsageError` where there is no such
-    spec or it cannot be read; all else is a finding.
+    from, and `models` and `runs` are the names that a `check` may use (by default any). Raises `UsageError` where there
+    is no such spec or it cannot be read; all else is a finding.
     """
     start = search_path(None, project, cwd)
     if isinstance(ref, str) and (is_name(ref) or not ref):
@@ -72,7 +73,7 @@ def load(
         raise UsageError(f"cannot read the spec {name}: {data}{_other_than(path, ref, start)}")
     with _collector_paused():
         root = unit_from(data, search.shown(path), path)
-        return _assembled(name, root, search, _Options(rules, mesh or {}, models))
+        return _assembled(name, root, search, _Options(rules, mesh or {}, models, runs))
 
 
 def parse(
@@ -84,11 +85,12 @@ def parse(
     project: Path | None = None,
     cwd: Path | None = None,
     models: Collection[str] | None = None,
+    runs: Collection[str] | None = None,
 ) -> Loaded:
     """The spec that a text states, as if it lay in a file in the working folder. The rest is as in `load`."""
     search = search_path(None, project, cwd)
     with _collector_paused():
-        return _assembled(source, unit_of(text, source, None), search, _Options(rules, mesh or {}, models))
+        return _assembled(source, unit_of(text, source, None), search, _Options(rules, mesh or {}, models, runs))
 
 
 @contextmanager
@@ -137,6 +139,7 @@ class _Options:
     rules: Sequence[str]
     mesh: Mapping[str, int]
     models: Collection[str] | None
+    runs: Collection[str] | None
 
 
 def _assembled(name: str, root: Unit, search: SearchPath, options: _Options) -> Loaded:
@@ -146,7 +149,7 @@ def _assembled(name: str, root: Unit, search: SearchPath, options: _Options) -> 
     scopes = _scopes(units, views)
     per_file = [lower_rules(unit.file.statements, scope) for unit, scope in zip(units, scopes, strict=True)]
     appended = [_override_rule(text, f"--rule {n}", scopes[0]) for n, text in enumerate(options.rules, start=1)]
-    checks = _checks(root.file, views[0].mesh, options.models, scopes[0])
+    checks = _checks(root.file, views[0].mesh, options, scopes[0])
     expects = lower_expects(_all(root.file, tree.Expect), scopes[0])
     report_renames(units, views, [scope.used_axes for scope in scopes])
     if root.complete:
@@ -205,8 +208,8 @@ def _override_rule(text: str, source: str, root: Scope) -> tuple[tuple[Rule, ...
     return lower_rules((rule,) if rule is not None else (), scope), report
 
 
-def _checks(file: tree.File, mesh: Mesh | None, models: Collection[str] | None, scope: Scope) -> tuple[Check, ...]:
-    lowered = (lower_check(check, mesh, models, scope) for check in _all(file, tree.Check))
+def _checks(file: tree.File, mesh: Mesh | None, options: _Options, scope: Scope) -> tuple[Check, ...]:
+    lowered = (lower_check(check, mesh, options.models, options.runs, scope) for check in _all(file, tree.Check))
     return tuple(check for check in lowered if check is not None)
 
 

@@ -282,3 +282,45 @@ def test_info_says_how_it_was_composed(project: Path, capsys: Capture, monkeypat
 def test_nothing_is_left_behind(project: Path, capsys: Capture) -> None:
     assert main(["show", "model=llama_tiny", "spec=llama/fsdp", "spec.mesh.fsdp=4", "++run.batch=8"]) == 0
     assert list(project.iterdir()) == [project / "pyproject.toml"]
+
+
+PLACED = "mesh: [x=2]\n*: {embed: x}\nact: {batch: x}\nbatch: [x]\ncache: {batch: x}\n"
+ASKED = """\
+expect memory.params < 1 KiB
+check llama_tiny on [x=4] run train
+check llama_tiny { expect memory.params < 1 GiB }
+"""
+
+
+def test_checks_and_expectations_are_said_not_to_be_evaluated(project: Path, capsys: Capture) -> None:
+    said = "2 checks and 2 expectations: validated, not evaluated by show"
+    (project / "mine.shard").write_text(PLACED + ASKED)
+    assert main(["show", "model=llama_tiny", "spec=./mine.shard"]) == 0
+    out, err = capsys.readouterr()
+    assert (out.splitlines()[-1], err) == (said, "")
+    assert main(["show", "model=llama_tiny", "spec=./mine.shard", "--format", "json"]) == 0
+    out, err = capsys.readouterr()
+    assert (json.loads(out)["mesh"]["axes"], err) == ({"x": 2}, f"{said}\n")
+
+
+def test_one_check_alone_is_counted_as_one(project: Path, capsys: Capture) -> None:
+    (project / "mine.shard").write_text(PLACED + "check llama_tiny\n")
+    assert main(["show", "model=llama_tiny", "spec=./mine.shard"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "1 check: validated, not evaluated by show"
+
+
+def test_a_check_names_a_run_that_exists(project: Path, capsys: Capture) -> None:
+    (project / "mine.shard").write_text(PLACED + "check llama_tiny run bf16\n")
+    assert main(["show", "model=llama_tiny", "spec=./mine.shard"]) == 1
+    err = capsys.readouterr().err
+    assert "mine.shard:6:22: error SHD002" in err
+    assert "unknown run `bf16`" in err
+    assert "generate, train" in err
+
+
+def test_a_table_that_goes_into_a_file_fits_a_page(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert main(["show", "model=llama3_8b", "spec=llama/fsdp", "spec.mesh.fsdp=64"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 100
+    assert "  (embed 4096, ffn 14336), 32 layers\n" in out
