@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sharddsl.findings import Edit, Finding, Location, Span
+from sharddsl.layout.assign import units_of
 from sharddsl.layout.decide import BATCH, RESIDUAL, Decision
+from sharddsl.layout.model import OPEN
 from sharddsl.layout.naming import names_of, note_of, pattern_for, sized_dims
 from sharddsl.layout.resolution import Resolution
 from sharddsl.layout.words import did_you_mean, listed
 from sharddsl.spec.model import NAMESPACES, Named, Namespace
 from sharddsl.tensors.model import LAYERS, Tensor
+
+KEYS = "act.attn.k"
+"""The activation that is put into the cache."""
 
 _RULES_SHOWN = 8
 _RULES_PROPOSED = 50
@@ -55,7 +60,9 @@ def _missing(namespace: Namespace, tensors: Sequence[Tensor], resolution: Resolu
         "error",
         f"{listed(names, 6)} {verb} no rule{share}",
         where or _mesh_place(resolution),
-        help="\n".join([f"{_general_rule(namespace, resolution)}, or a rule{each}:", *rules[:_RULES_SHOWN], *more]),
+        help="\n".join(
+            [f"{_general_rule(namespace, tensors[0], resolution)}, or a rule{each}:", *rules[:_RULES_SHOWN], *more]
+        ),
         tensor=tensors[0].name,
         count=len(tensors),
         note="the last rule of the file" if where is not None else None,
@@ -63,14 +70,54 @@ def _missing(namespace: Namespace, tensors: Sequence[Tensor], resolution: Resolu
     )
 
 
-def _general_rule(namespace: Namespace, resolution: Resolution) -> str:
-    """One rule that would place them all."""
+def _general_rule(namespace: Namespace, tensor: Tensor, resolution: Resolution) -> str:
+    """One rule that would place them all; `tensor` is one of them."""
     if namespace == "param":
         return "add a first rule for all that others do not name, `*: replicated` or `*: {dim: axis}`"
-    axis = next(iter(resolution.mesh.sizes), "axis")
     if namespace == BATCH and RESIDUAL in resolution.inventory.by_name:
-        return f"say how `{RESIDUAL}` is split (`act: {{{BATCH}: {axis}}}`), which the inputs follow"
-    return f"add a rule for all of them, `{namespace}: {{{BATCH}: {axis}}}` or `{namespace}: replicated`"
+        entry = f"{BATCH}: {_written(_axes_of_rows(resolution))}"
+        return f"say how `{RESIDUAL}` is split (`act: {{{entry}}}`), which the inputs follow"
+    like = _split_as_keys(tensor, resolution) if namespace == "cache" else {BATCH: _axes_of_rows(resolution)}
+    if not like:
+        return f"add a rule for all of them, `{namespace}: replicated` or `{namespace}: {{dim: axis}}`"
+    entries = ", ".join(f"{dim}: {_written(axes)}" for dim, axes in like.items())
+    return f"add a rule for all of them, `{namespace}: {{{entries}}}` or `{namespace}: replicated`"
+
+
+def _split_as_keys(tensor: Tensor, resolution: Resolution) -> dict[str, tuple[str, ...]]:
+    """The axes of each dim that the cache shares with the keys put into it, as far as they divide it; by the rows
+    alone where nothing is said of the keys."""
+    keys = _decision_of(KEYS, resolution)
+    wanted = {BATCH: _axes_of_rows(resolution)} if keys is None or keys.assigned is None else _split_dims(keys)
+    units = {dim: units_of(tensor, at)[0] for at, dim in enumerate(tensor.dims)}
+    ways = resolution.mesh.ways
+    return {dim: axes for dim, axes in wanted.items() if dim in units and (units[dim] or 0) % ways(axes) == 0}
+
+
+def _axes_of_rows(resolution: Resolution) -> tuple[str, ...]:
+    """What splits the batch: of the residual stream, else of any activation, else the mesh's first axis."""
+    residual = _decision_of(RESIDUAL, resolution)
+    others = (decision for decision in resolution.decided if decision.example.namespace == "act")
+    for decision in (*(() if residual is None else (residual,)), *others):
+        if axes := _split_dims(decision).get(BATCH):
+            return axes
+    return tuple(resolution.mesh.sizes)[:1] or ("axis",)
+
+
+def _decision_of(name: str, resolution: Resolution) -> Decision | None:
+    tensor = resolution.inventory.by_name.get(name)
+    return next((d for d in resolution.decided if tensor in resolution.tensors_of(d)), None) if tensor else None
+
+
+def _split_dims(decision: Decision) -> dict[str, tuple[str, ...]]:
+    """The dims that are split, each with its axes."""
+    axes = () if decision.assigned is None else decision.assigned.axes
+    return {dim: split for dim, split in zip(decision.example.dims, axes, strict=False) if split != OPEN and split}
+
+
+def _written(axes: tuple[str, ...]) -> str:
+    """As a rule writes it: `fsdp`, `(dp, fsdp)`."""
+    return axes[0] if len(axes) == 1 else f"({', '.join(axes)})"
 
 
 def _mesh_place(resolution: Resolution) -> Location | None:

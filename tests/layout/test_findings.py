@@ -175,6 +175,33 @@ def test_the_remedy_for_inputs_and_cache_is_not_a_rule_for_params(mode: str, rem
     assert help_.splitlines()[0] == remedy
 
 
+@pytest.mark.parametrize(
+    ("mesh", "act", "proposed"),
+    [
+        ("mp=8", "{heads: mp, kv_heads: mp}", "{kv_heads: mp}"),
+        ("dp=2, fsdp=2, mp=2", "{batch: (dp, fsdp), heads: mp, kv_heads: mp}", "{batch: (dp, fsdp), kv_heads: mp}"),
+        ("mp=16", "{batch: None, kv_heads: mp?}", None),
+        ("mp=3", "{kv_heads: mp}", None),  # an activation may be padded, the cache may not
+        ("dp=4", "replicated", None),
+    ],
+)
+def test_the_cache_is_split_as_the_keys_are(mesh: str, act: str, proposed: str | None) -> None:
+    text = f"mesh: [{mesh}]\n*: replicated\nact: {act}\nbatch: replicated"
+    help_ = only(resolved(text, tiny(mode="decode")), "SHD202").help
+    assert help_ is not None
+    rules = f"`cache: {proposed}` or `cache: replicated`" if proposed else "`cache: replicated` or `cache: {dim: axis}`"
+    assert help_.splitlines()[0] == f"add a rule for all of them, {rules}, or a rule for each:"
+
+
+def test_where_nothing_is_said_of_the_keys_the_cache_and_the_inputs_go_by_the_rows() -> None:
+    text = "mesh: [dp=2, fsdp=2, mp=2]\n*: replicated\nact.mlp.*: [(fsdp, dp)]"
+    batch, cache = (f.help for f in resolved(text, tiny(mode="decode")).findings if f.code == "SHD202")
+    assert cache is not None
+    assert "`cache: {batch: (fsdp, dp)}`" in cache
+    assert batch is not None
+    assert "`act: {batch: (fsdp, dp)}`" in batch
+
+
 def test_a_spec_without_rules_is_blamed_at_its_mesh() -> None:
     finding = only(resolved("\nmesh: [fsdp=2]\n", tensors(*(f"w{n}: x 2" for n in range(60)))), "SHD202")
     assert (place(finding), finding.note, finding.fix) == ((2, 1), None, ())
