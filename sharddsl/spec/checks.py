@@ -87,7 +87,7 @@ def _check_mesh(check: tree.Check, mesh: Mesh | None, scope: Scope) -> None:
             continue
         first[axis.name], sizes[axis.name] = axis.span, axis.size
     merged = {axis.name: axis.size for axis in mesh.axes} | sizes if mesh is not None else sizes
-    check_inferred([(name, size, first.get(name, check.span)) for name, size in merged.items()], report)
+    check_inferred([(name, size, report.at(first.get(name, check.span))) for name, size in merged.items()], report)
     for axis_of_file in mesh.axes if mesh is not None else ():
         size, dcn = sizes.get(axis_of_file.name), axis_of_file.dcn
         if size is not None and size > 0 and isinstance(dcn, int) and size % dcn:

@@ -15,7 +15,7 @@ from sharddsl.spec.chain import Unit, chain, unit_from, unit_of
 from sharddsl.spec.checks import lower_check, lower_expects
 from sharddsl.spec.inherit import MeshView, composed, effective_meshes, report_renames
 from sharddsl.spec.lets import define_lets, report_unused
-from sharddsl.spec.mesh import override, override_report
+from sharddsl.spec.mesh import override, override_reports
 from sharddsl.spec.model import Check, Mesh, Rule, Spec
 from sharddsl.spec.report import Report, nearest, suggestion
 from sharddsl.spec.rules import lower_rules
@@ -154,7 +154,8 @@ def _assembled(name: str, root: Unit, search: SearchPath, options: _Options) -> 
     report_renames(units, views, [scope.used_axes for scope in scopes])
     if root.complete:
         report_unused(_all(root.file, tree.Let), scopes[0])
-    mesh, resizing = _resized(views[0], options.mesh)
+    called = {old: new for names in reversed(composed(units)) for old, new in names.items()}  # the nearest base's wins
+    mesh, resizing = _resized(views[0], options.mesh, called)
     own = [root.report, *(report for _, report in appended), *resizing]
     bases = [unit.report for unit in units[1:]]
     findings = _findings(own, bases)
@@ -185,12 +186,12 @@ def _scopes(units: Sequence[Unit], views: Sequence[MeshView]) -> list[Scope]:
     return scopes
 
 
-def _resized(view: MeshView, sizes: Mapping[str, int]) -> tuple[Mesh | None, list[Report]]:
+def _resized(view: MeshView, sizes: Mapping[str, int], called: Mapping[str, str]) -> tuple[Mesh | None, list[Report]]:
     """The mesh with sizes from outside, and what is wrong with those; neither where the mesh itself is not known."""
     if not sizes or not view.known:
         return view.mesh, []
-    report, spans = override_report(sizes)
-    return override(view.mesh, sizes, report, spans), [report]
+    reports = override_reports(sizes)
+    return override(view.mesh, sizes, reports, called), list(reports.values())
 
 
 _Statement = TypeVar("_Statement", bound=tree.Statement)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sharddsl.findings import NOWHERE, ShardError, Span, UsageError
+from sharddsl.findings import NOWHERE, Location, ShardError, Span, UsageError
 from sharddsl.spec.model import Mesh, MeshAxis, Spec
-from sharddsl.spec.report import Report
+from sharddsl.spec.report import Report, nearest
 from sharddsl.spec.scope import MOST_AXES, RESERVED
 from sharddsl.syntax import tree
-
-OVERRIDES = "mesh override"
-"""The source that findings about overridden sizes point into."""
 
 LARGEST = 2**31 - 1
 """The largest size of an axis, batch or sequence that is taken for one."""
@@ -43,7 +40,7 @@ def lower_mesh(mesh: tree.Mesh, report: Report) -> Mesh | None:
         elif check_size(axis.name, axis.size, axis.span, report):
             _check_dcn(axis.name, axis.size, axis.dcn, axis.span, report)
         first.setdefault(axis.name, axis.span)
-    check_inferred([(axis.name, axis.size, axis.span) for axis in mesh.axes], report)
+    check_inferred([(axis.name, axis.size, report.at(axis.span)) for axis in mesh.axes], report)
     if len(report.findings) > before:
         return None
     return Mesh(
@@ -77,14 +74,16 @@ def _check_dcn(name: str, size: int, dcn: int | str | None, span: Span, report: 
         report.add("SHD107", span, message, f"factors of {size}: {factors}")
 
 
-def check_inferred(axes: Sequence[tuple[str, int, Span]], report: Report) -> None:
-    """SHD104 where more than one axis is -1."""
-    inferred = [(name, span) for name, size, span in axes if size == -1]
+def check_inferred(axes: Sequence[tuple[str, int, Location | None]], report: Report) -> None:
+    """SHD104 where more than one axis is -1; the last of them stands in the report's source."""
+    inferred = [(name, where) for name, size, where in axes if size == -1]
     if len(inferred) > 1:
         names = " and ".join(f"`{name}`" for name, _ in inferred)
-        related = ((report.at(inferred[0][1]), "the first"),) if inferred[0][1] != NOWHERE else ()
+        (_, first), (_, last) = inferred[0], inferred[-1]
+        related = ((first, "the first"),) if first is not None and first.span != NOWHERE else ()
         message = f"{names} are all -1: the device count can fix one of them only"
-        report.add("SHD104", inferred[-1][1], message, "give all but one a size", related=related)
+        span = NOWHERE if last is None else last.span
+        report.add("SHD104", span, message, "give all but one a size", related=related)
 
 
 def renamed(mesh: Mesh, names: Mapping[str, str]) -> Mesh:
@@ -93,54 +92,72 @@ def renamed(mesh: Mesh, names: Mapping[str, str]) -> Mesh:
     return mesh.model_copy(update={"axes": tuple(axes)})
 
 
-def override_report(sizes: Mapping[str, int]) -> tuple[Report, dict[str, Span]]:
-    """A source for overridden sizes, whose text is `fsdp=4, mp=2`, and each axis's span in it."""
-    parts = [f"{name}={size}" for name, size in sizes.items()]
-    spans, column = {}, 1
-    for name, part in zip(sizes, parts, strict=True):
-        spans[name] = Span(1, column, 1, column + len(part))
-        column += len(part) + len(", ")
-    return Report(OVERRIDES, ", ".join(parts)), spans
+def override_reports(sizes: Mapping[str, int]) -> dict[str, Report]:
+    """For each axis a source of its own, `spec.mesh.fsdp`, whose text is the option: `spec.mesh.fsdp=4`."""
+    return {name: Report(f"{_OPTION}{name}", f"{_OPTION}{name}={size}") for name, size in sizes.items()}
 
 
-def override(mesh: Mesh | None, sizes: Mapping[str, int], report: Report, spans: Mapping[str, Span]) -> Mesh | None:
-    """The mesh with other sizes; None, with findings, where an axis is not in it or a size is none."""
+_OPTION = "spec.mesh."
+
+
+def override(
+    mesh: Mesh | None, sizes: Mapping[str, int], reports: Mapping[str, Report], called: Mapping[str, str] | None = None
+) -> Mesh | None:
+    """The mesh with other sizes; None, with findings in the axis's report, where an axis is not in it or a size is
+    none. `called` has the axes of bases that go by another name in the mesh."""
     if mesh is None:
-        message = f"this spec has no mesh whose `{next(iter(sizes))}` could be changed"
+        name = next(iter(sizes))
+        message = f"this spec has no mesh whose `{name}` could be changed"
         help = "extend it in a file of its own, with `mesh: [...]`, and use that"
-        report.add("SHD101", next(iter(spans.values())), message, help)
+        reports[name].add("SHD101", _whole(reports[name]), message, help)
         return None
-    before = len(report.findings)
     for name, size in sizes.items():
         if name not in mesh.names:
-            start = spans[name]
-            span = Span(start.line, start.column, start.line, start.column + len(name))
-            report.unknown("SHD101", span, name, "axis", mesh.names)
+            _report_unknown(name, size, mesh, reports[name], (called or {}).get(name))
         else:
-            check_size(name, size, spans[name], report)
-    if len(report.findings) > before:
+            check_size(name, size, _whole(reports[name]), reports[name])
+    if any(report.findings for report in reports.values()):
         return None
-    axes = tuple(_resized(axis, sizes, report, spans) for axis in mesh.axes)
+    axes = tuple(_resized(axis, sizes, reports) for axis in mesh.axes)
     for axis in axes:
         if axis.name in sizes:
-            _check_dcn(axis.name, axis.size, axis.dcn, spans[axis.name], report)
+            _check_dcn(axis.name, axis.size, axis.dcn, _whole(reports[axis.name]), reports[axis.name])
     overridden_last = sorted(axes, key=lambda axis: axis.name in sizes)
-    check_inferred([(axis.name, axis.size, spans.get(axis.name, NOWHERE)) for axis in overridden_last], report)
-    return None if len(report.findings) > before else mesh.model_copy(update={"axes": axes})
+    last = [axis.name for axis in overridden_last if axis.name in sizes and axis.size == -1]
+    if last:
+        check_inferred([(axis.name, axis.size, axis.where) for axis in overridden_last], reports[last[-1]])
+    return None if any(report.findings for report in reports.values()) else mesh.model_copy(update={"axes": axes})
 
 
-def _resized(axis: MeshAxis, sizes: Mapping[str, int], report: Report, spans: Mapping[str, Span]) -> MeshAxis:
+def _whole(report: Report) -> Span:
+    return Span(1, 1, 1, 1 + len(report.text))
+
+
+def _report_unknown(name: str, size: int, mesh: Mesh, report: Report, called: str | None) -> None:
+    """SHD101: what the axis is called here, where a base has it under that name; else the nearest axes, and all."""
+    span = Span(1, 1 + len(_OPTION), 1, 1 + len(_OPTION) + len(name))
+    if called in mesh.names:
+        help = f"`{name}` of the base is called `{called}` here: {_OPTION}{called}={size}"
+        report.add("SHD101", span, f"unknown axis `{name}`", help)
+        return
+    every = f"the mesh has: {', '.join(mesh.names)}" if nearest(name, mesh.names) else None
+    report.unknown("SHD101", span, name, "axis", mesh.names, or_else=every)
+
+
+def _resized(axis: MeshAxis, sizes: Mapping[str, int], reports: Mapping[str, Report]) -> MeshAxis:
     if axis.name not in sizes:
         return axis
-    return axis.model_copy(update={"size": sizes[axis.name], "where": report.at(spans[axis.name])})
+    report = reports[axis.name]
+    return axis.model_copy(update={"size": sizes[axis.name], "where": report.at(_whole(report))})
 
 
 def with_mesh(spec: Spec, sizes: Mapping[str, int]) -> Spec:
     """The spec with other axis sizes. Raises `ShardError` for an axis that its mesh has not, or a size that is none."""
     if not sizes:
         return spec
-    report, spans = override_report(sizes)
-    mesh = override(spec.mesh, sizes, report, spans)
-    if report.findings:
-        raise ShardError(report.findings, {report.source: report.text})
+    reports = override_reports(sizes)
+    mesh = override(spec.mesh, sizes, reports)
+    findings = [finding for report in reports.values() for finding in report.findings]
+    if findings:
+        raise ShardError(findings, {report.source: report.text for report in reports.values()})
     return spec.model_copy(update={"mesh": mesh})

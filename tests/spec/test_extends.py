@@ -231,6 +231,23 @@ def test_with_renames_axes_in_rules_mesh_and_conditions(project: Project) -> Non
     assert [condition.text for condition in spec.rules[2].conditions] == ["model > heads and mesh.heads > 1"]
 
 
+@pytest.mark.parametrize(
+    ("axis", "called"),
+    [("mp", "model"), ("tensor", "model"), ("dp", "data")],
+)
+def test_a_size_for_an_axis_under_the_name_that_a_base_has_for_it(project: Project, axis: str, called: str) -> None:
+    root = project(
+        {
+            "base.shard": "mesh: [dp=2, mp=4]\nw: [mp, dp]",
+            "mid.shard": 'extends "base.shard" with mp=tensor\nmid: [tensor]',
+            "top.shard": 'extends "mid.shard" with tensor=model, dp=data\ntop: [model]',
+        }
+    )
+    (finding,) = load("top.shard", cwd=root, mesh={axis: 8}).findings
+    assert (finding.code, finding.message) == ("SHD101", f"unknown axis `{axis}`")
+    assert finding.help == f"`{axis}` of the base is called `{called}` here: spec.mesh.{called}=8"
+
+
 def test_axes_may_be_swapped(project: Project) -> None:
     root = project({"base.shard": "mesh: [a=2, b=4]\nw: [a, b]", "top.shard": 'extends "base.shard" with a=b, b=a'})
     spec = load("top.shard", cwd=root).checked()

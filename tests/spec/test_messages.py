@@ -125,8 +125,20 @@ CASES = [
     Case("axis of a check", MESH + "check llama3_8b on [pm=2]", "SHD101", "pm", ("axis `pm`", "dp, fsdp, mp")),
     Case("axis twice in a check", MESH + "check llama3_8b on [mp=2, mp=4]", "SHD003", "mp=4", ("stands twice",)),
     Case("size in a check", MESH + "check llama3_8b on [mp=0]", "SHD104", "mp=0", ("size 0",)),
-    Case("two inferred in a check", "mesh: [a=2, b=2]\ncheck llama3_8b on [a=-1, b=-1]", "SHD104", "b=-1", ("all -1",)),
-    Case("dcn in a check", "mesh: [a=8 @dcn(4)]\ncheck llama3_8b on [a=6]", "SHD107", "a=6", ("@dcn(4)", "divide 6")),
+    Case(
+        "two inferred in a check",
+        "mesh: [a=2, b=2]\ncheck llama3_8b on [a=-1, b=-1]",
+        "SHD104",
+        "b=-1",
+        ("all -1",),
+    ),
+    Case(
+        "dcn in a check",
+        "mesh: [a=8 @dcn(4)]\ncheck llama3_8b on [a=6]",
+        "SHD107",
+        "a=6",
+        ("@dcn(4)", "divide 6"),
+    ),
     Case("target", 'check llama3_8b target "v5x:4x4"', "SHD107", "v5x:4x4", ("unknown target `v5x`", "`v5e`")),
     Case("target's form", 'check llama3_8b target "cpu 8"', "SHD107", "cpu 8", ("is not a target", '"cpu:8"')),
     Case("target's dims", 'check llama3_8b target "v5p:4x4"', "SHD107", "v5p:4x4", ("2 sizes", "has 3 dims")),
@@ -241,11 +253,11 @@ def test_a_finding_of_an_override_points_at_the_options_text() -> None:
     ("text", "sizes", "code", "at", "says"),
     [
         (MESH, {"fdsp": 4}, "SHD101", "fdsp", "did you mean `fsdp`"),
-        (MESH, {"mp": 0}, "SHD104", "mp=0", "size 0"),
-        (MESH, {"dp": -1, "mp": -1}, "SHD104", "mp=-1", "`dp` and `mp` are all -1"),
-        ("mesh: [a=-1, b=2]", {"b": -1}, "SHD104", "b=-1", "`a` and `b` are all -1"),
-        ("mesh: [a=8 @dcn(4)]", {"a": 6}, "SHD107", "a=6", "4 does not divide 6"),
-        ("w: []", {"fsdp": 4}, "SHD101", "fsdp=4", "extend it in a file of its own"),
+        (MESH, {"mp": 0}, "SHD104", "spec.mesh.mp=0", "size 0"),
+        (MESH, {"dp": -1, "mp": -1}, "SHD104", "spec.mesh.mp=-1", "`dp` and `mp` are all -1"),
+        ("mesh: [a=-1, b=2]", {"b": -1}, "SHD104", "spec.mesh.b=-1", "`a` and `b` are all -1"),
+        ("mesh: [a=8 @dcn(4)]", {"a": 6}, "SHD107", "spec.mesh.a=6", "4 does not divide 6"),
+        ("w: []", {"fsdp": 4}, "SHD101", "spec.mesh.fsdp=4", "extend it in a file of its own"),
     ],
 )
 def test_a_wrong_size_from_outside(text: str, sizes: dict[str, int], code: str, at: str, says: str) -> None:
@@ -254,6 +266,29 @@ def test_a_wrong_size_from_outside(text: str, sizes: dict[str, int], code: str, 
     assert finding.code == code
     assert pointed_at(finding, loaded) == at
     assert re.search(re.escape(says), f"{finding.message} {finding.help}")
+
+
+def test_each_wrong_size_from_outside_is_blamed_on_its_own_option() -> None:
+    loaded = parse("mesh: [dp=2, mp=-1]\n", mesh={"dp": 0, "fsdp": 2})
+    assert render(loaded.findings, loaded.sources).splitlines() == [
+        "spec.mesh.dp:1:1: error SHD104 cannot-infer-axis: axis `dp` of size 0: a size is at least 1, or -1 for what "
+        "the other axes leave",
+        "  1 | spec.mesh.dp=0",
+        "    | ^^^^^^^^^^^^^^",
+        "spec.mesh.fsdp:1:11: error SHD101 unknown-axis: unknown axis `fsdp`",
+        "  1 | spec.mesh.fsdp=2",
+        "    |           ^^^^",
+        "  help: did you mean `dp`?",
+        "        the mesh has: dp, mp",
+    ]
+
+
+def test_an_inferred_size_from_outside_names_the_one_in_the_file() -> None:
+    (finding,) = parse("mesh: [dp=-1, mp=2]", "my.shard", mesh={"mp": -1}).findings
+    assert (str(finding.where), [(str(where), what) for where, what in finding.related]) == (
+        "spec.mesh.mp:1:1",
+        [("my.shard:1:8", "the first")],
+    )
 
 
 def test_a_long_name_is_cut() -> None:

@@ -348,7 +348,7 @@ def test_sizes_from_outside_replace_those_of_the_mesh() -> None:
         ("fsdp", 8, "whole"),
         ("mp", -1, None),
     ]
-    assert mesh.axes[1].where == Location("mesh override", Span(1, 1, 1, 7))
+    assert mesh.axes[1].where == Location("spec.mesh.fsdp", Span(1, 1, 1, 17))
 
 
 def test_rules_from_outside_come_last_and_may_use_the_files_lets() -> None:
