@@ -128,7 +128,7 @@ class ShardError(Exception):
     """
 
     def __init__(self, findings: Iterable[Finding], sources: Mapping[str, str] | None = None) -> None:
-        self.findings = tuple(sorted(findings, key=_order))
+        self.findings = in_order(findings)
         self.sources = dict(sources or {})
         super().__init__(render(self.findings, self.sources))
 
@@ -142,6 +142,11 @@ def errors(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(f for f in findings if f.severity == "error")
 
 
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Errors before warnings before infos, each by source, line and column."""
+    return tuple(sorted(findings, key=_order))
+
+
 _RANKS: Mapping[Severity, int] = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -151,13 +156,12 @@ def _order(finding: Finding) -> tuple[int, str, Span, str]:
 
 
 def render(findings: Iterable[Finding], sources: Mapping[str, str] | None = None) -> str:
-    """The findings as text, one block each: place, severity, code, message; the source line with carets; help.
+    """The findings as text, in order, one block each: place, severity, code, message; the source line with carets;
+    help.
 
-    Of very many the first are shown, errors before others, and the rest is counted by code."""
-    shown, rest = list(findings), list[Finding]()
-    if len(shown) > _MOST_SHOWN:
-        shown.sort(key=lambda finding: _RANKS[finding.severity])
-        shown, rest = shown[:_MOST_SHOWN], shown[_MOST_SHOWN:]
+    Of very many the first are shown, and the rest is counted by code."""
+    ordered = in_order(findings)
+    shown, rest = ordered[:_MOST_SHOWN], ordered[_MOST_SHOWN:]
     blocks = [_render_one(finding, sources or {}) for finding in shown]
     if rest:
         counts = Counter(f"{finding.severity} {finding.code} {finding.name}" for finding in rest)

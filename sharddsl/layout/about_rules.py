@@ -54,7 +54,7 @@ def _missing(namespace: Namespace, tensors: Sequence[Tensor], resolution: Resolu
     rules = [f"{_unstacked(t)}: {_whole_layout(t)}  # {sized_dims(t)}" for t in kinds.values()]
     more = [f"… and {len(rules) - _RULES_SHOWN} more"] if len(rules) > _RULES_SHOWN else []
     each = "" if len(rules) == 1 else " for each"
-    where = _end_of_rules(resolution)
+    where = _first_rule(resolution)
     return Finding(
         "SHD202",
         "error",
@@ -65,7 +65,7 @@ def _missing(namespace: Namespace, tensors: Sequence[Tensor], resolution: Resolu
         ),
         tensor=tensors[0].name,
         count=len(tensors),
-        note="the last rule of the file" if where is not None else None,
+        note="the first rule of the file" if where is not None else None,
         fix=_appended("\n".join(rules), resolution) if len(rules) <= _RULES_PROPOSED else (),
     )
 
@@ -151,10 +151,10 @@ def _own_source(resolution: Resolution) -> str | None:
     return next((r.where.source for r in resolution.spec.rules if r.origin == 0 and r.where.span.line), None)
 
 
-def _end_of_rules(resolution: Resolution) -> Location | None:
-    """The last of the file's own rules: what is missing would stand after it."""
-    own = [rule.where for rule in resolution.spec.rules if rule.origin == 0 and rule.where.span.line]
-    return max(own, key=lambda where: where.span) if own else None
+def _first_rule(resolution: Resolution) -> Location | None:
+    """The first of the file's own rules that always applies: a rule for everything else would stand before it."""
+    own = [r.where for r in resolution.spec.rules if r.origin == 0 and r.where.span.line and not r.conditions]
+    return min(own, key=lambda where: where.span) if own else None
 
 
 def _appended(text: str, resolution: Resolution) -> tuple[Edit, ...]:

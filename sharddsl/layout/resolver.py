@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from sharddsl.findings import in_order
 from sharddsl.layout import about_entries, about_patterns, about_processes, about_rules
 from sharddsl.layout.across_ways import of_all_ways
 from sharddsl.layout.conditions import applying
@@ -26,17 +27,16 @@ def resolve(
     """Where every tensor of `inventory` lies on a mesh of these sizes.
 
     Whatever is wrong with the spec is in the layout's findings; a layout with an error among them is good for showing
-    only. `hosts` is the number of processes that feed the mesh, for conditions and for the rows that each one loads.
-    `sources` maps file names to texts, for findings to show.
+    only. They come errors first, each by its place. `hosts` is the number of processes that feed the mesh, for
+    conditions and for the rows that each one loads. `sources` maps file names to texts, for findings to show.
 
     Where conditions have no value yet, the layout is the one in which the fewest of them hold. What the others would
     bring is among its findings, as warnings, since it may never come to it.
     """
     resolutions = resolutions_of(spec, inventory, mesh, hosts=hosts, sources=sources)
     shown, *others = (layout_of(resolution) for resolution in resolutions)
-    if not others:
-        return shown
-    return replace(shown, findings=of_all_ways(resolutions, (shown, *others)))
+    findings = of_all_ways(resolutions, (shown, *others)) if others else shown.findings
+    return replace(shown, findings=in_order(findings))
 
 
 def resolutions_of(

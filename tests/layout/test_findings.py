@@ -202,6 +202,30 @@ def test_where_nothing_is_said_of_the_keys_the_cache_and_the_inputs_go_by_the_ro
     assert "`act: {batch: (fsdp, dp)}`" in batch
 
 
+@pytest.mark.parametrize(
+    ("rules", "line", "note"),
+    [
+        ("when dp > 8 { a: [dp] }\nb: [dp]\nb: [None]\nwhen dp > 1 { b: [dp] }", 3, "the first rule of the file"),
+        ("when dp > 1 { b: [dp] }", 1, None),
+    ],
+)
+def test_a_missing_rule_is_blamed_at_the_first_that_always_applies(rules: str, line: int, note: str | None) -> None:
+    finding = only(resolved(f"mesh: [dp=2]\n{rules}", tensors("a: x 2", "b: x 2", "c: x 2")), "SHD202")
+    assert (place(finding), finding.note) == ((line, 1), note)
+
+
+def test_findings_come_errors_first_in_the_order_of_the_text() -> None:
+    text = "mesh: [dp=2]\nact.h: [dp]\na: [None, dp]\nb: [dp]\nnone.such: [dp]\nc: [mp]"
+    layout = resolved(text, tensors("a: x 2", "b: x 3", "c: x 2", "act.h: y 3"))
+    assert [(f.code, f.where.span.line) for f in layout.findings if f.where is not None] == [
+        ("SHD301", 3),
+        ("SHD302", 4),
+        ("SHD201", 5),
+        ("SHD101", 6),
+        ("SHD302", 2),
+    ]
+
+
 def test_a_spec_without_rules_is_blamed_at_its_mesh() -> None:
     finding = only(resolved("\nmesh: [fsdp=2]\n", tensors(*(f"w{n}: x 2" for n in range(60)))), "SHD202")
     assert (place(finding), finding.note, finding.fix) == ((2, 1), None, ())
