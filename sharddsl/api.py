@@ -48,15 +48,24 @@ def parse(text: str, *, source: str = "<text>", rules: Sequence[str] = ()) -> Sp
     return Spec(parse_spec(text, source, rules=_texts(rules)))
 
 
-def inventory(tree: Any, dims: Mapping[str, Sequence[str]] | None = None) -> Inventory:
+def inventory(
+    tree: Any,
+    dims: Mapping[str, Sequence[str]] | None = None,
+    activations: Mapping[str, Sequence[str]] | None = None,
+) -> Inventory:
     """What a pytree of arrays or `jax.ShapeDtypeStruct`s holds, to resolve a spec against.
 
     `dims` gives dims their names: a pattern that a path ends in (`attn.wq`, `*.kernel`), and the names of all dims of
-    the arrays it matches. Raises `UsageError` for a pattern that matches nothing or gives the wrong number of names.
+    the arrays it matches. `activations` gives values in a function of your own a name, and their dims: with
+    `{"hidden": ("batch", "ffn")}` a spec may place `act.hidden`, and `constrain(h, "act.hidden")` pins one. Of its
+    dims, those that are called like dims of the tree must have their size, `batch` and `seq` apart.
+
+    Raises `UsageError` for a pattern that matches nothing or gives the wrong number of names, and for what cannot be
+    an activation's name.
     """
     from sharddsl.partition import inventory_of
 
-    return inventory_of(tree, dims)
+    return inventory_of(tree, dims, activations)
 
 
 def constrain(x: jax.Array, name: str) -> jax.Array:
@@ -139,8 +148,11 @@ class Layout:
         return self._partition.sharding(name)
 
     def constrain(self, x: jax.Array, name: str) -> jax.Array:
-        """Pin a value inside jit to the layout of the activation `name` (`act.mlp.hidden`). Raises `UsageError` for an
-        unknown name or a wrong rank."""
+        """Pin a value inside jit to the layout of the activation `name` (`act.mlp.hidden`).
+
+        Raises `UsageError` for an unknown name, a wrong rank or size, and rows of the batch that the axes do not
+        divide; another dim that they do not divide is a `UserWarning`, since XLA pads it.
+        """
         return self._partition.constrain(x, name)
 
     @contextmanager
@@ -163,7 +175,10 @@ def _inventory(what: Inventory | LlamaConfig | str, run: Run | None) -> Inventor
         return what
     config = preset(what) if isinstance(what, str) else what
     if not isinstance(config, LlamaConfig):
-        raise UsageError(f"resolve takes an inventory, a LlamaConfig or a model's name, not {type(config).__name__}")
+        raise UsageError(
+            f"resolve takes an inventory, a LlamaConfig or a model's name, not {type(config).__name__}: the inventory "
+            "of a pytree of arrays is `sharddsl.inventory(tree)`"
+        )
     return llama_inventory(config, run or Run())
 
 

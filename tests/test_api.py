@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, assert_type
+from typing import Any, NamedTuple, assert_type
 
 import jax
 import jax.numpy as jnp
@@ -88,6 +88,38 @@ def test_somebody_elses_pytree() -> None:
     assert jnp.allclose(sharded, apply(tree, x))
 
 
+def test_activations_of_a_function_of_ones_own() -> None:
+    named = sharddsl.inventory(params(), DIMS, activations={"hidden": ("batch", "ffn")})
+    layout = sharddsl.parse(MLP, rules=["act.hidden: [data, model]"]).resolve(named)
+    hidden = jax.jit(lambda x: layout.constrain(x * 2, "act.hidden"))(jnp.ones((8, 32)))
+    assert hidden.sharding.is_equivalent_to(NamedSharding(layout.mesh(), P("data", "model")), 2)
+    with pytest.raises(UsageError, match=r"act\.hidden has ffn 32, and the value that is constrained to it has 16"):
+        jax.jit(lambda x: layout.constrain(x, "act.hidden"))(jnp.ones((8, 16)))
+    with pytest.raises(ShardError, match=r"SHD201 .*: `act\.bogus` matches no tensor of act"):
+        sharddsl.parse(MLP, rules=["act.bogus: [data]"]).resolve(named)
+
+
+class Moments(NamedTuple):
+    """An optimizer's state as optax has it."""
+
+    count: Any
+    mu: Any
+    nu: Any
+
+
+def test_a_whole_state_by_one_inventory() -> None:
+    """A pattern names the end of a path: the rules for params place their moments, and one for `mu` the first ones."""
+    tree = params()
+    state: dict[str, Any] = {"params": tree, "opt_state": (Moments(jnp.zeros((), jnp.int32), tree, tree),)}
+    layout = sharddsl.parse(MLP, rules=["mu.w_in: [data, model]"]).resolve(sharddsl.inventory(state, DIMS))
+    shardings = layout.shardings(state)
+    (opt,) = shardings["opt_state"]
+    assert shardings["params"]["w_in"].spec == opt.nu["w_in"].spec == P(None, "model")
+    assert opt.mu["w_in"].spec == P("data", "model")
+    assert opt.mu["w_out"].spec == P("model", None)
+    assert opt.count.spec == P()
+
+
 def test_rules_come_after_the_texts_own() -> None:
     layout = sharddsl.parse(MLP, rules=["w_in: [data, None]"]).resolve(sharddsl.inventory(params(), DIMS))
     assert layout.table["w_in"].axes == (("data",), ())
@@ -103,7 +135,7 @@ def test_constrain_by_the_layout_and_by_the_one_that_is_bound() -> None:
         ambient = jax.jit(lambda x: sharddsl.constrain(x * 2, "act.mlp.hidden"))(hidden)
     for value in (direct, ambient):
         assert value.sharding.is_equivalent_to(expected, 3)
-    with pytest.raises(UsageError, match="no partition bound"):
+    with pytest.raises(UsageError, match="no layout bound"):
         jax.jit(lambda x: sharddsl.constrain(x * 3, "act.mlp.hidden"))(hidden)
 
 
@@ -159,7 +191,7 @@ def test_what_is_no_text_no_model_or_no_array() -> None:
         sharddsl.load("llama/fsdp", rules="*: replicated")
     with pytest.raises(UsageError, match="hosts is a whole number from 1 on, not 0"):
         spec.resolve("llama_tiny", mesh={"fsdp": 2}, hosts=0)
-    with pytest.raises(UsageError, match="a LlamaConfig or a model's name, not dict"):
+    with pytest.raises(UsageError, match=r"a model's name, not dict: .* is `sharddsl\.inventory\(tree\)`"):
         spec.resolve({"vocab": 3}, mesh={"fsdp": 2})  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="a is no array but 3"):
         sharddsl.inventory({"a": 3})

@@ -20,8 +20,9 @@ from sharddsl.findings import Finding, ShardError, UsageError
 from sharddsl.layout.model import OPEN, DimAxes, Layout, Placement
 from sharddsl.partition.mesh import arrange, mesh_of
 from sharddsl.partition.paths import named_leaves
+from sharddsl.partition.shapes import axes_by_dim
 from sharddsl.spec.model import Namespace
-from sharddsl.tensors.model import LAYERS, Path, Tensor
+from sharddsl.tensors.model import Path, Tensor
 
 Tree = TypeVar("Tree")
 
@@ -128,10 +129,11 @@ class Partition:
         program's collectives are told apart. Where no rule matched, only the scope remains.
 
         A per-layer slice of a stacked tensor may be given: it has every dim but `layers`. Raises `UsageError` for an
-        unknown name or a wrong rank.
+        unknown name, a wrong rank or size, and rows of the batch that the axes do not divide; another dim that they do
+        not divide is a `UserWarning`, since XLA pads it.
         """
         placement = self._placement(name)
-        axes = _axes_for(placement, x.ndim)
+        axes = axes_by_dim(placement, x.shape, self.layout.mesh)
         with jax.named_scope(name):
             if placement.axes is None:
                 return x
@@ -160,6 +162,11 @@ class Partition:
 
     def _check_leaves(self, named: Sequence[tuple[str, Any]], namespace: Namespace) -> None:
         inventory = {tensor.name: tensor for tensor in self.layout.inventory.of(namespace)}
+        if named and not inventory:
+            raise UsageError(
+                f"{self.layout.inventory.kind} has no tensors of {namespace}: make the inventory of the whole state, "
+                '`{"params": …, "opt_state": …}`, and ask for the shardings of that'
+            )
         given = {name for name, _ in named}
         kind = self.layout.inventory.kind
         problems = [
@@ -189,8 +196,8 @@ def constrain(x: Array, name: str) -> Array:
     partition = _BOUND.get()
     if partition is None:
         raise UsageError(
-            f"constrain(x, {name!r}) was traced with no partition bound: it would do nothing. Trace the function "
-            f"inside `with partition.bound():`, or call `partition.constrain` itself."
+            f"constrain(x, {name!r}) was traced with no layout bound: it would do nothing. Trace the function "
+            f"inside `with layout.bound():`, or call `layout.constrain` itself."
         )
     return partition.constrain(x, name)
 
@@ -201,7 +208,10 @@ def born_sharded(init: Callable[..., Tree], shardings: Tree, *args: Any) -> Tree
     The shardings are needed even where the arguments are sharded: `zeros_like` does not depend on its argument's data,
     and its result would lie whole on the first device.
     """
-    born: Tree = jax.jit(init, out_shardings=shardings)(*args)
+    # It runs once: on CPUs LLVM's full optimization would take several times as long as what it saves.
+    on_cpu = all(device.platform == "cpu" for at in jax.tree.leaves(shardings) for device in at.device_set)
+    options = {"xla_backend_optimization_level": 1} if on_cpu else None
+    born: Tree = jax.jit(init, out_shardings=shardings, compiler_options=options)(*args)
     return born
 
 
@@ -223,19 +233,6 @@ def _entry(axes: DimAxes) -> Any:
 def _axes(placement: Placement) -> tuple[DimAxes, ...]:
     """The axes of each dim; all dims are open where nothing constrains the tensor."""
     return (OPEN,) * len(placement.tensor.dims) if placement.axes is None else placement.axes
-
-
-def _axes_for(placement: Placement, rank: int) -> tuple[DimAxes, ...]:
-    """The axes for a value of this rank: the whole tensor, or one layer of a stacked one."""
-    tensor, axes = placement.tensor, _axes(placement)
-    if rank == len(tensor.dims):
-        return axes
-    if LAYERS in tensor.dims and rank == len(tensor.dims) - 1:
-        at = tensor.dims.index(LAYERS)
-        return axes[:at] + axes[at + 1 :]
-    raise UsageError(
-        f"{tensor.name} is ({', '.join(tensor.dims)}): a value with {rank} dims cannot be constrained to it"
-    )
 
 
 def _nearest(name: str, names: Any) -> str:

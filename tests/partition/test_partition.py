@@ -183,8 +183,43 @@ def test_constrain_refuses_a_wrong_name_or_rank() -> None:
         on.constrain(jnp.zeros((4, 8)), "act.resid")
 
 
+def test_constrain_refuses_a_size_that_the_model_does_not_have() -> None:
+    on = partition()
+    with pytest.raises(
+        UsageError, match=r"act\.mlp\.hidden has ffn 16, and the value .* has 15: its shape is \(4, 6, 15\)"
+    ):
+        lowered(lambda x: on.constrain(x, "act.mlp.hidden"), (4, 6, 15))
+    with pytest.raises(UsageError, match=r"act\.final has embed 8, and the value .* has 9"):  # without a rule too
+        lowered(lambda x: on.constrain(x, "act.final"), (4, 6, 9))
+
+
+def test_constrain_refuses_rows_that_cannot_be_shared_out() -> None:
+    on = partition()
+    with pytest.raises(UsageError, match=r"act\.resid: 7 rows .* over dp\*fsdp=4\. Give it a multiple: 4 or 8 rows"):
+        lowered(lambda x: on.constrain(x, "act.resid"), (7, 6, 8))
+    with pytest.raises(UsageError, match=r"act\.resid: 1 rows .* Give it a multiple: 4 rows"):
+        lowered(lambda x: on.constrain(x, "act.resid"), (1, 6, 8))
+
+
+def test_constrain_warns_of_a_dim_that_is_padded() -> None:
+    sequence: dict[str, ByDim] = {"param": {}, "act.resid": {"seq": ("dp", "mp")}}
+    on = Partition.of(lay_out(Inventory("toy", PARAMS + ACTS), {"dp": 2, "mp": 4}, sequence))
+    text = r"act\.resid: seq 9 is not a multiple of dp\*mp=8: XLA pads it to 16, 2 on each device"
+    with pytest.warns(UserWarning, match=text) as caught:
+        lowered(lambda x: on.constrain(x, "act.resid"), (4, 9, 8))
+    assert [warning.filename for warning in caught] == [__file__]
+    # A single token, as the last one of a prompt, is split by nobody, and warnings are errors here.
+    assert '{"dp", "mp"}' in lowered(lambda x: on.constrain(x, "act.resid"), (4, 1, 8))
+
+
+def test_a_layout_for_one_batch_serves_for_another() -> None:
+    tensor = Tensor("act", TensorPath.parse("resid"), ("batch", "seq", "embed"), (8, 64, 8), "float32")
+    on = Partition.of(lay_out(Inventory("toy", (tensor,)), {"dp": 8}, {"act": {"batch": ("dp",)}}))
+    assert '[{"dp"}, {}, {}]' in lowered(lambda x: on.constrain(x, "act.resid"), (16, 6, 8))
+
+
 def test_constrain_without_a_bound_partition_is_an_error() -> None:
-    with pytest.raises(UsageError, match="with no partition bound: it would do nothing"):
+    with pytest.raises(UsageError, match="with no layout bound: it would do nothing"):
         jax.jit(lambda x: constrain(x, "act.resid"))(jnp.zeros((4, 6, 8)))
 
 
@@ -193,7 +228,7 @@ def test_the_bound_partition_is_used_and_released() -> None:
     with on.bound():
         out = jax.jit(lambda x: constrain(x, "act.resid"))(jnp.zeros((4, 6, 8)))
     assert out.sharding.is_equivalent_to(NamedSharding(on.mesh, P(("dp", "fsdp"))), 3)
-    with pytest.raises(UsageError, match="no partition bound"):
+    with pytest.raises(UsageError, match="no layout bound"):
         constrain(jnp.zeros((4, 6, 8)), "act.resid")
 
 
@@ -237,7 +272,48 @@ def test_born_sharded() -> None:
     assert float(born["embed"]["w"].sum()) == 16 * 8 * 2
 
 
+def test_born_alike_however_it_is_compiled() -> None:
+    """The program that runs once is compiled in a hurry, and draws what the usual one draws."""
+
+    def init(key: jax.Array) -> Any:
+        return jax.tree.map(lambda x: jax.random.normal(key, x.shape) * 0.02, TREE)
+
+    key = jax.random.key(3)
+    born, plain = born_sharded(init, partition().shardings(TREE), key), jax.jit(init)(key)
+    assert all(jax.tree.leaves(jax.tree.map(lambda x, y: bool(jnp.allclose(x, y, rtol=1e-6, atol=0)), born, plain)))
+
+
 # ------------------------------------------------------------------------------------------------------------ inventory
+
+
+def test_named_activations() -> None:
+    dims = {"embed.w": ("vocab", "embed"), "mlp.w_in": ("layers", "embed", "seq"), "scale": ("vocab",)}
+    named = {"attn.scores": ("batch", "embed", "seq", "rank"), "logits": ["batch", "vocab"]}
+    acts = inventory_of(TREE, dims, named).of("act")
+    # vocab is 16 in one param and 8 in another; the lengths of the batch and of its rows are each call's own.
+    assert [(tensor.name, tensor.dims, tensor.shape, tensor.dtype) for tensor in acts] == [
+        ("act.attn.scores", ("batch", "embed", "seq", "rank"), (None, 8, None, None), "float32"),
+        ("act.logits", ("batch", "vocab"), (None, None), "float32"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({"hidden": "batch"}, r"activations: 'hidden' gives 'batch': write the names as a tuple, \('batch',\) for one"),
+        ({"act.hidden": ("batch",)}, r"activations: write 'hidden' for 'act\.hidden': `act\.` is understood"),
+        ({"a..b": ("batch",)}, r"activations: 'a\.\.b' is no name: segments with dots between them are"),
+    ],
+)
+def test_what_is_no_activation(named: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        inventory_of(TREE, activations=named)
+
+
+def test_a_namespace_that_the_inventory_has_not() -> None:
+    on = Partition.of(lay_out(inventory_of(TREE), {"dp": 8}, {"param": {}}))
+    with pytest.raises(UsageError, match=r"pytree has no tensors of opt: make the inventory of the whole state"):
+        on.shardings({"mu": TREE}, "opt")
 
 
 def test_inventory_with_dims() -> None:
