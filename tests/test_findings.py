@@ -70,7 +70,8 @@ def test_errors_come_first_then_by_place() -> None:
     later, sooner = finding(Span(2, 1, 2, 2)), finding(Span(1, 1, 1, 2))
     warning = Finding("SHD005", "warning", "unused", Location("a.shard", Span(1, 1, 1, 2)))
     assert ShardError([warning, later, sooner]).findings == (sooner, later, warning)
-    assert [line.split(" ")[0] for line in render([warning, later, sooner]).splitlines()] == [
+    shown = render([warning, later, sooner]).splitlines()
+    assert [line.split(" ")[0] for line in shown if line.startswith("a.shard")] == [
         "a.shard:1:1:",
         "a.shard:2:1:",
         "a.shard:1:1:",
