@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from sharddsl.config.jobs import Job, Task
 
 
+_WIDEST = 100
+"""Columns of a line about wrong usage."""
+
+
 def report(error: Exception) -> int:
     """Say on stderr what went wrong; the exit code. `SHARDDSL_TRACEBACK=1` adds the traceback."""
     if os.environ.get("SHARDDSL_TRACEBACK") == "1":
@@ -22,7 +26,7 @@ def report(error: Exception) -> int:
         print(error, file=sys.stderr)
         return 1
     if isinstance(error, UsageError):
-        print(printable(f"sharddsl: {error}"), file=sys.stderr)
+        print(_folded(printable(f"sharddsl: {error}")), file=sys.stderr)
         return 2
     if isinstance(error, OSError):
         what = f"{error.filename}: " if error.filename else ""
@@ -31,6 +35,22 @@ def report(error: Exception) -> int:
     name = type(error).__name__
     print(printable(f"sharddsl: internal error: {name}: {error} (SHARDDSL_TRACEBACK=1 shows where)"), file=sys.stderr)
     return 2
+
+
+def _folded(text: str) -> str:
+    """The text with its long lines broken at spaces, each continued two columns to the right of where it began."""
+    from textwrap import wrap
+
+    lines = []
+    for line in text.split("\n"):
+        margin = " " * (len(line) - len(line.lstrip(" ")) + 2)
+        fits = len(line) <= _WIDEST
+        lines += (
+            [line]
+            if fits
+            else wrap(line, _WIDEST, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False)
+        )
+    return "\n".join(lines)
 
 
 def guarded(task: Task) -> Task:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sharddsl.cli.answers import Answer, Page
@@ -15,6 +14,7 @@ from sharddsl.cli.generate import Wanted, refuse_empty
 from sharddsl.cli.placement import Layouts, described, refuse_too_large
 from sharddsl.cli.progress import Progress, progress
 from sharddsl.config.schema import Config
+from sharddsl.config.weights import path_of
 from sharddsl.findings import UsageError
 from sharddsl.models import PRESETS, Run
 from sharddsl.spec.model import Mode
@@ -65,6 +65,7 @@ def _check(config: Config, texts: Sequence[str]) -> None:
             raise UsageError(f"run.{name}: the prompts and --max-tokens decide it; leave it out")
     if config.run.mode == "decode":
         raise UsageError("run.mode=decode: generate runs prefill and then decode; leave it out")
+    path_of(config.weights)  # a missing file is told now: jax takes seconds to start
     if config.weights == "auto" and config.model != PRESETS[_DEMO_MODEL]:
         changed = " with other values than the preset's" if config.model.name == _DEMO_MODEL else ""
         raise UsageError(
@@ -93,12 +94,11 @@ def _source(config: Config, shown: Progress) -> WeightSource | None:
     if config.weights == "random":
         shown.say("weights: random")
         return None
-    if config.weights == "auto":
+    path = path_of(config.weights)
+    if path is None:
         from sharddsl.llama.pretrained import demo_weights
 
         path = demo_weights(shown.amount)
-    else:
-        path = Path(config.weights)
     shown.say(f"weights: {path}")
     return open_weights(path)
 

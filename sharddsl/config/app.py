@@ -22,6 +22,7 @@ from sharddsl.config.jobs import Job, Request, Task
 from sharddsl.config.refusals import explained
 from sharddsl.config.schema import Config, validate
 from sharddsl.config.source import ShardGroups, ShardSource, file_mesh
+from sharddsl.config.weights import with_model
 from sharddsl.findings import UsageError
 from sharddsl.models.config import LlamaConfig
 
@@ -104,7 +105,7 @@ def _job(composed: DictConfig) -> Job:
         tree = OmegaConf.to_container(composed, resolve=True)
     except OmegaConfBaseException as error:
         raise explained(error) from error
-    config = validate(_with_tuples(tree))
+    config = validate(with_model(_with_tuples(tree)))
     settings = HydraConfig.get()
     swept = settings.mode is RunMode.MULTIRUN
     return Job(_only_overridden_axes(config), tuple(settings.overrides.task) if swept else None)

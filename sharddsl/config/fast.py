@@ -14,6 +14,7 @@ from typing import Any
 from sharddsl.config import groups
 from sharddsl.config.groups import Tree
 from sharddsl.config.schema import Config, missing_choice, unknown_key, validate
+from sharddsl.config.weights import with_model
 
 _OVERRIDE = re.compile(r"(?P<key>[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*)=(?P<value>.*)", re.DOTALL | re.ASCII)
 
@@ -59,7 +60,7 @@ def read(overrides: Sequence[str], run: str) -> Config | None:
     for key, value in assigned:
         if not _assign(tree, key, value):
             return None
-    return validate(tree)
+    return validate(with_model(tree))
 
 
 def _is_scalar(text: str) -> bool:

@@ -1,7 +1,7 @@
 """The config groups and their choices. Both readers of a command line (`fast`, and Hydra through `source`) use these.
 
-A choice is a plain tree of dicts and scalars. `model` and `spec` have no default: guessing either would place the wrong
-thing without a word.
+A choice is a plain tree of dicts and scalars. `spec` has no default, and a `model` that is not named is the one that the
+weights state: guessing either would place the wrong thing without a word.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from sharddsl.config.schema import Data, unknown_choice
 from sharddsl.models import PRESETS
-from sharddsl.models.config import Run
+from sharddsl.models.config import LlamaConfig, Run
 from sharddsl.spec import list_specs
 from sharddsl.spec.search import is_name
 
@@ -34,21 +34,25 @@ DATA: Mapping[str, Data] = MappingProxyType(
 )
 
 GROUPS = ("model", "spec", "run", "data")
-REQUIRED = ("model", "spec")
+REQUIRED = ("spec",)
+FROM_WEIGHTS = "weights"
+"""The choice of `model` that leaves it to `weights=PATH`: a tree without values."""
 SCALARS: Mapping[str, str] = MappingProxyType({"weights": "auto"})
 """The keys beside the groups, with their defaults."""
 
 
 def defaults(run: str) -> dict[str, str]:
     """The choice of every group that has a default, for a command whose default run is `run`."""
-    return {"run": run, "data": "none"}
+    return {"model": FROM_WEIGHTS, "run": run, "data": "none"}
 
 
 def choices(group: str) -> tuple[str, ...]:
     """The names that may stand after `group=`, sorted. A `.shard` file's path may stand after `spec=` as well."""
     if group == "spec":
         return tuple(sorted(list_specs()))
-    return tuple(sorted({"model": PRESETS, "run": RUNS, "data": DATA}[group]))
+    if group == "model":
+        return (*sorted(PRESETS), FROM_WEIGHTS)
+    return tuple(sorted({"run": RUNS, "data": DATA}[group]))
 
 
 def has(group: str, choice: str) -> bool:
@@ -65,5 +69,7 @@ def tree(group: str, choice: str) -> Tree:
         raise unknown_choice(group, choice, choices(group))
     if group == "spec":
         return {"ref": choice, "mesh": {}}
+    if (group, choice) == ("model", FROM_WEIGHTS):
+        return dict.fromkeys(LlamaConfig.model_fields)
     value = {"model": PRESETS, "run": RUNS, "data": DATA}[group][choice]
     return dict(value.model_dump())

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from sharddsl.findings import UsageError
-from sharddsl.models.config import LlamaConfig, Run
+from sharddsl.models.config import LlamaConfig, RopeScaling, Run
 from sharddsl.spec.model import Model
 
 
@@ -32,7 +32,7 @@ class Data(Model):
 class Config(Model):
     """One job: which model, placed by which spec, run how, on what, with which weights.
 
-    `weights` is `auto` (what the project knows for this model), `random`, or a path.
+    `weights` is `auto` (what the project knows for this model), `random`, or a path of a file or folder.
     """
 
     model: LlamaConfig
@@ -52,6 +52,8 @@ def validate(tree: Mapping[str, Any]) -> Config:
 
 def unknown_key(path: str, known: Iterable[str]) -> UsageError:
     """The error for an override of a key that does not exist; `known` holds the keys beside it, dotted."""
+    if path.removeprefix("model.rope_scaling.") in RopeScaling.model_fields and path.startswith("model."):
+        return UsageError(f"{path}: this model has no rope_scaling; give it whole: 'model.rope_scaling={{factor: 8}}'")
     keys = sorted(known)
     depth = keys[0].count(".") + 1 if keys else 1
     return UsageError(f"{path}: unknown key; {nearest('.'.join(path.split('.')[:depth]), keys)}")
@@ -68,8 +70,8 @@ def unknown_choice(group: str, choice: str, known: Iterable[str]) -> UsageError:
 
 def missing_choice(group: str, known: Iterable[str]) -> UsageError:
     """The error for a group that has no default and was not chosen."""
-    file = ", or a file: spec=./my.shard" if group == "spec" else ""
-    return UsageError(f"no {group} given; write {group}=NAME with one of: {', '.join(sorted(known))}{file}")
+    other = {"spec": "a file: spec=./my.shard", "model": "weights=PATH, for the model that the weights state"}[group]
+    return UsageError(f"no {group} given; write {group}=NAME, or {other}\n  NAME is one of: {', '.join(sorted(known))}")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
