@@ -34,10 +34,12 @@ class Answer:
 
 
 class Page:
-    """Answers on stdout, one after the other. The first that is not done streams; those behind it wait their turn."""
+    """Answers on stdout, one after the other, a blank line between them and, if `headed`, each under its prompt. The
+    first that is not done streams; those behind it wait their turn."""
 
-    def __init__(self, rows: list[Answer]) -> None:
+    def __init__(self, rows: list[Answer], headed: bool = True) -> None:
         self._rows = rows
+        self._headed = headed
         self._at = 0
         self._open()
 
@@ -65,9 +67,11 @@ class Page:
         sys.stdout.flush()
 
     def _open(self) -> None:
-        """A heading, where there are several answers to tell apart."""
+        """What sets an answer apart from the one before, where there are several."""
         if len(self._rows) > 1 and self._at < len(self._rows):
+            sys.stdout.write("\n" if self._at else "")
+            if not self._headed:
+                return
             lines = self._rows[self._at].prompt.splitlines()
             more = " …" if len(lines) > 1 else ""
-            blank = "\n" if self._at else ""
-            sys.stdout.write(f"{blank}[{self._at + 1}/{len(self._rows)}] {lines[0]}{more}\n")
+            sys.stdout.write(f"[{self._at + 1}/{len(self._rows)}] {lines[0]}{more}\n")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from sharddsl.findings import UsageError
@@ -17,10 +18,22 @@ overrides:
 {groups}"""
 
 
-class Parser(argparse.ArgumentParser):
-    """Raises `UsageError` in place of printing and exiting; names the nearest option to one that does not exist."""
+_INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 
-    def __init__(self, command: str, description: str, with_config: bool = True) -> None:
+
+class Parser(argparse.ArgumentParser):
+    """Raises `UsageError` in place of printing and exiting; names the nearest option to one that does not exist.
+
+    `elsewhere` says what to do in place of options that another command has.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        description: str,
+        with_config: bool = True,
+        elsewhere: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         super().__init__(
             prog=f"sharddsl {command}",
             description=description,
@@ -28,12 +41,13 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         self._with_config = with_config
+        self._elsewhere = elsewhere
         if with_config:
             _add_config_options(self)
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
         """The options of a command line, in any order with its overrides."""
-        options, unknown = self.parse_known_intermixed_args(argv)
+        options, unknown = self.parse_known_intermixed_args(_with_info(argv))
         # What stands behind `--` is an override too: Hydra would take `--…` among them for options of its own.
         unknown += [word for word in getattr(options, "overrides", ()) if word.startswith("-")]
         if unknown:
@@ -61,8 +75,10 @@ class Parser(argparse.ArgumentParser):
 
         if not word.startswith("-"):
             return UsageError(f"{self.prog.removeprefix('sharddsl ')} takes no argument `{word}`")
-        close = get_close_matches(word.partition("=")[0], self.long_options, n=1, cutoff=0.5)
+        name = word.partition("=")[0]
+        close = get_close_matches(name, self.long_options, n=1, cutoff=0.5)
         hint = f"did you mean `{close[0]}`?" if close else f"`{self.prog} --help` lists the options"
+        hint = self._elsewhere.get(name, hint)
         return UsageError(f"{self.prog.removeprefix('sharddsl ')}: there is no option `{word}`; {hint}")
 
 
@@ -102,9 +118,20 @@ def _add_config_options(parser: argparse.ArgumentParser) -> None:
     config.add_argument(
         "-i",
         "--info",
-        choices=["all", "config", "defaults", "defaults-tree", "plugins", "searchpath"],
-        help="print how Hydra composes the config",
+        choices=_INFO,
+        metavar="PART",
+        help=f"print how Hydra composes the config: {', '.join(_INFO)} (default: all)",
     )
+
+
+def _with_info(argv: Sequence[str]) -> list[str]:
+    """The words, with `--info` made `--info=all` where none of its values follows, as Hydra has it. argparse's own way
+    of that, `nargs="?"`, would take an override for the value."""
+    ends = argv.index("--") if "--" in argv else len(argv)
+    return [
+        "--info=all" if place < ends and word in ("-i", "--info") and following not in _INFO else word
+        for place, (word, following) in enumerate(zip(argv, [*argv, ""][1:], strict=True))
+    ]
 
 
 def _list_groups() -> str:

@@ -67,23 +67,49 @@ def main(argv: Sequence[str]) -> int:
 
 def make_parser() -> Parser:
     """The options of `generate`."""
-    parser = Parser("generate", "Generate text with a model that is placed by a spec. Text goes to stdout.")
+    parser = Parser(
+        "generate",
+        "Generate text with a model that is placed by a spec. Text goes to stdout.",
+        elsewhere={"--devices": "it takes the accelerators there are, or as many CPU devices as the mesh has places"},
+    )
     parser.add_argument(
         "--prompt", action="append", default=[], metavar="TEXT", help="a prompt, or - for stdin; may be repeated"
     )
-    parser.add_argument("--max-tokens", type=number(int, 1, "a number of tokens"), default=64, metavar="N")
+    parser.add_argument(
+        "--max-tokens",
+        type=number(int, 1, "a number of tokens"),
+        default=64,
+        metavar="N",
+        help="new tokens per prompt, at most (default: 64)",
+    )
     parser.add_argument(
         "--temperature",
         type=number(float, 0, "a temperature"),
         default=0.0,
         metavar="T",
-        help="0, the default, always takes the likeliest token",
+        help="0 always takes the likeliest token, more of it samples (default: 0)",
     )
-    parser.add_argument("--top-k", type=number(int, 1, "a number of tokens"), metavar="K")
-    parser.add_argument("--top-p", type=number(float, 0, "a probability", most=1), metavar="P")
-    parser.add_argument("--seed", type=number(int, 0, "a seed of 32 bits", most=2**32 - 1), default=0, metavar="N")
+    parser.add_argument(
+        "--top-k",
+        type=number(int, 1, "a number of tokens"),
+        metavar="K",
+        help="sample among the K likeliest tokens (default: all)",
+    )
+    parser.add_argument(
+        "--top-p",
+        type=number(float, 0, "a probability", most=1),
+        metavar="P",
+        help="sample among the fewest tokens that have probability P together (default: all)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=number(int, 0, "a seed of 32 bits", most=2**32 - 1),
+        default=0,
+        metavar="N",
+        help="what sampling starts from (default: 0)",
+    )
     parser.add_argument("--raw", action="store_true", help="continue the prompt as it is, without the chat template")
-    parser.add_argument("--quiet", action="store_true", help="print the text and nothing else")
+    parser.add_argument("--quiet", action="store_true", help="print the answers alone, a blank line between two")
     return parser
 
 
@@ -135,6 +161,7 @@ def _in_child(overrides: tuple[str, ...], wanted: Wanted) -> int:
     command += ["--raw"] * wanted.raw + ["--quiet"] * wanted.quiet
     here = str(Path(__file__).parents[2])  # the same sharddsl, whatever the working folder holds
     path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
-    print(f"== {' '.join(overrides)}", flush=True)
+    if not wanted.quiet:
+        print(f"== {' '.join(overrides)}", flush=True)
     done = subprocess.run(command, input=wanted.stdin.encode(), env=os.environ | {"PYTHONPATH": path}, check=False)
     return done.returncode if done.returncode >= 0 else 128 - done.returncode

@@ -63,8 +63,11 @@ def _check(config: Config, texts: Sequence[str]) -> None:
     for name in ("batch", "seq"):
         if getattr(config.run, name) is not None:
             raise UsageError(f"run.{name}: the prompts and --max-tokens decide it; leave it out")
-    if config.run.mode == "decode":
-        raise UsageError("run.mode=decode: generate runs prefill and then decode; leave it out")
+    if config.run.mode != "prefill":  # that of run=generate
+        raise UsageError(
+            f"run.mode={config.run.mode}: generate runs prefill and then decode; leave run= and run.mode= out, and "
+            "give what is wanted of another run by itself, as in run.precision=bf16_compute"
+        )
     path_of(config.weights)  # a missing file is told now: jax takes seconds to start
     if config.weights == "auto" and config.model != PRESETS[_DEMO_MODEL]:
         changed = " with other values than the preset's" if config.model.name == _DEMO_MODEL else ""
@@ -155,7 +158,7 @@ def _stream(generator: Generator, rows: list[Answer], stop: frozenset[int], want
         sampling=_sampling(wanted),
         seed=wanted.seed,
     )
-    page = Page(rows)
+    page = Page(rows, headed=not wanted.quiet)
     start = time.monotonic()
     with shown.step("compiling prefill and decode"):
         first = next(steps, None)

@@ -15,7 +15,7 @@ from sharddsl.cli.failure import report
 from sharddsl.findings import UsageError
 
 COMMANDS = {
-    "show": "print where every tensor of a model lies: layout, local shape, bytes per device, the rule that decided",
+    "show": "print where every tensor of a model lies: its axes, local shape, bytes and rule",
     "generate": "generate text with a model that is placed by a spec",
     "schema": "print the JSON schema of a validated spec",
 }

@@ -115,7 +115,8 @@ class _Bar:
         from rich.progress import Progress as Bars
 
         assert isinstance(console, Console)
-        columns = TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeElapsedColumn()
+        # What changes its length stands last, or the bar would jump sideways.
+        columns = BarColumn(), TimeElapsedColumn(), DownloadColumn(), TextColumn("{task.description}", markup=False)
         self._bars = Bars(*columns, console=console, transient=True)
         self._task = self._bars.add_task("", total=None)
         self._bars.start()

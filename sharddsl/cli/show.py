@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sharddsl.cli.arguments import Parser, hydra_flags, number
 from sharddsl.cli.failure import announce, guarded
 from sharddsl.cli.layouts import lay_out, load_spec
 from sharddsl.config.jobs import Job, Request, run
-from sharddsl.findings import errors, render
+from sharddsl.findings import ShardError, errors, render
 from sharddsl.layout.model import Layout
 from sharddsl.spec.mesh import LARGEST
-from sharddsl.spec.model import Spec
+from sharddsl.spec.model import Mesh, Spec
 
 _PAGE = 100
 """Columns where the output is no terminal: what the documentation shows, and what most files and pagers fit."""
@@ -22,7 +23,9 @@ _PAGE = 100
 def make_parser() -> Parser:
     """The options of `show`."""
     parser = Parser("show", "Print where every tensor of a model lies under a spec. Needs no accelerator and no jax.")
-    parser.add_argument("--format", choices=["text", "json"], default="text")
+    parser.add_argument(
+        "--format", choices=["text", "json"], default="text", help="a table, or the same as data (default: text)"
+    )
     parser.add_argument(
         "--devices",
         type=number(int, 1, "a number of devices", most=LARGEST),
@@ -36,8 +39,11 @@ def main(argv: Sequence[str]) -> int:
     options = make_parser().parse(argv)
 
     def show(job: Job) -> int:
-        loaded, _ = load_spec(job.config, options.rule)
-        layout = lay_out(loaded, job.config.model, job.config.run, options.devices)
+        loaded, mesh = load_spec(job.config, options.rule)
+        try:
+            layout = lay_out(loaded, job.config.model, job.config.run, options.devices)
+        except ShardError as error:
+            raise _with_devices(error, mesh) if options.devices is None else error from None
         print(_as_json(job, layout) if options.format == "json" else _as_text(job, layout))
         if layout.findings:
             announce(job)
@@ -48,6 +54,19 @@ def main(argv: Sequence[str]) -> int:
 
     request = Request("show", "train", tuple(options.overrides), hydra_flags(options))
     return run(request, guarded(show))
+
+
+def _with_devices(error: ShardError, mesh: Mesh) -> ShardError:
+    """The error; where it is one axis of size -1 that could not be inferred, with this command's remedy besides."""
+    if [axis.size for axis in mesh.axes if axis.size < 1] != [-1]:
+        return error
+    findings = [
+        replace(finding, help=f"{finding.help}\nor say how many devices there are: --devices 8")
+        if finding.code == "SHD104"
+        else finding
+        for finding in error.findings
+    ]
+    return ShardError(findings, error.sources)
 
 
 def _unmeasured(spec: Spec) -> str | None:

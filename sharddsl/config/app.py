@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from typing import Any
 
 import hydra
@@ -42,7 +43,7 @@ def run(request: Request, task: Task) -> int:
             refused.append(error)
 
     name = _store(request)
-    with _command_line(request):
+    with _command_line(request), _printed_whole(request):
         try:
             hydra.main(version_base="1.3", config_path=None, config_name=name)(job)()
         except SystemExit as done:  # --help, --info and the like end this way
@@ -82,6 +83,18 @@ def _store(request: Request) -> str:
     }
     ConfigStore.instance().store(name=name, node=node, provider="sharddsl")
     return name
+
+
+@contextmanager
+def _printed_whole(request: Request) -> Iterator[None]:
+    """What Hydra prints of itself, written when it is all there: its logging would report a closed pipe, over and over,
+    where the caller of `run` knows what a closed pipe means."""
+    if not any(flag.startswith(("--cfg", "--info", "--shell-completion")) for flag in request.flags):
+        yield
+        return
+    with redirect_stdout(StringIO()) as printed:
+        yield
+    sys.stdout.write(printed.getvalue())
 
 
 @contextmanager

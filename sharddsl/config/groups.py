@@ -1,7 +1,7 @@
 """The config groups and their choices. Both readers of a command line (`fast`, and Hydra through `source`) use these.
 
-A choice is a plain tree of dicts and scalars. `spec` has no default, and a `model` that is not named is the one that the
-weights state: guessing either would place the wrong thing without a word.
+A choice is a plain tree of dicts and scalars. `spec` has no default, and a `model` that is not named is the one that
+the weights state: guessing either would place the wrong thing without a word.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ The models are strict: a number in quotes is text, and no value is converted in 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -61,9 +62,14 @@ def unknown_key(path: str, known: Iterable[str]) -> UsageError:
 
 def unknown_choice(group: str, choice: str, known: Iterable[str]) -> UsageError:
     """The error for a choice that a group does not have."""
+    from difflib import get_close_matches
+
     choices = sorted(known)
+    file = f"./{choice.removesuffix('.shard')}.shard"
+    close = [file] if group == "spec" and os.path.isfile(file) else get_close_matches(choice, choices, n=2)
+    meant = f"; did you mean {' or '.join(f'{group}={name}' for name in close)}?" if close else ""
     return UsageError(
-        f"{group}={choice}: there is no such {group}; {nearest(choice, choices)}\n"
+        f"{group}={choice}: there is no such {group}{meant}\n"
         f"  {group} is one of: {', '.join(choices)}" + (", or a file: spec=./my.shard" if group == "spec" else "")
     )
 

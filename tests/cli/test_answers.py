@@ -52,3 +52,10 @@ def test_a_character_that_is_cut_off_ends_an_answer_as_one_replacement(capsys: C
     page.finish()
     page.finish()
     assert capsys.readouterr().out == "\N{REPLACEMENT CHARACTER}\n"
+
+
+def test_answers_without_headings_are_set_apart_by_a_blank_line(capsys: Capture) -> None:
+    page = Page(answers("first", "second"), headed=False)
+    page.add(ids("a", "x"))
+    page.finish()
+    assert capsys.readouterr().out == "a\n\nx\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import subprocess
@@ -159,3 +160,37 @@ def test_what_an_error_quotes_does_nothing_to_a_terminal(capsys: Capture) -> Non
 def test_a_file_that_cannot_be_used_is_no_internal_error(capsys: Capture) -> None:
     assert failure.report(PermissionError(13, "Permission denied", "/a/b")) == 2
     assert capsys.readouterr().err == "sharddsl: /a/b: Permission denied\n"
+
+
+@pytest.mark.parametrize("given", [("--info",), ("-i",), ("--info", "all"), ("--info=all",)])
+def test_info_is_about_everything_if_nothing_is_said(given: tuple[str, ...], capsys: Capture) -> None:
+    assert main(["show", *given, "model=llama_tiny", "spec=llama/fsdp"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Hydra ")
+    assert "Defaults Tree" in out
+
+
+@pytest.mark.parametrize("argv", ["show --info model=llama_tiny spec=llama/fsdp", "-sc install=bash"])
+def test_a_reader_of_what_hydra_prints_may_go_away(argv: str) -> None:
+    line = f"set -o pipefail; {sys.executable} -m sharddsl {argv} | exec 0<&-"
+    done = subprocess.run(["/bin/bash", "-c", line], cwd=ROOT, capture_output=True, check=False, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (141, "", "")
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["show", "--help"], ["generate", "--help"]])
+def test_help_fits_a_page(argv: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    with contextlib.suppress(SystemExit):
+        main(argv)
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 100
+
+
+def test_a_long_line_about_wrong_usage_is_broken_at_spaces(capsys: Capture) -> None:
+    assert main(["show", "spec=llama/fsdp"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert (
+        lines[0] == "sharddsl: no model given; write model=NAME, or weights=PATH, for the model that the weights state"
+    )
+    assert lines[1].startswith("  NAME is one of: llama2_13b, ")
+    assert all(line.startswith(("    llama", "    smollm")) for line in lines[2:])

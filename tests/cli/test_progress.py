@@ -79,3 +79,15 @@ def test_a_terminal_keeps_lines_and_shows_work_while_it_lasts(monkeypatch: pytes
         pass
     terminal.amount("loading", 2_000_000, 2_000_000)
     assert "mesh [dp=1]" in screen.getvalue()
+
+
+def test_what_changes_its_length_is_right_of_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bar that stays where it is as names of tensors come and go."""
+    screen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    terminal = Terminal()
+    terminal.amount("a.name", 1_000_000, 2_000_000)
+    terminal.say("done")
+    line = next(line for line in screen.getvalue().splitlines() if "a.name" in line)
+    assert line.index("━") < line.index("1.0/2.0 MB") < line.index("a.name")

@@ -124,7 +124,7 @@ def test_projects_specs_are_choices(project: Path, capsys: Capture) -> None:
     (project / "specs" / "ours.shard").write_text('extends "llama/dp"\n')
     assert shown(capsys, "show", "model=llama_tiny", "spec=ours", "spec.mesh.dp=2")["mesh"]["axes"] == {"dp": 2}
     assert main(["show", "model=llama_tiny", "spec=our"]) == 2
-    assert "did you mean ours?" in capsys.readouterr().err
+    assert "did you mean spec=ours?" in capsys.readouterr().err
 
 
 MESH = "mesh: [x=2]\n"
@@ -324,3 +324,17 @@ def test_a_table_that_goes_into_a_file_fits_a_page(capsys: Capture, monkeypatch:
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 100
     assert "  (embed 4096, ffn 14336), 32 layers\n" in out
+
+
+def test_devices_are_a_remedy_for_an_axis_of_minus_one(capsys: Capture) -> None:
+    assert main(["show", "model=llama_tiny", "spec=llama/fsdp"]) == 1
+    err = capsys.readouterr().err
+    assert "fsdp=-1 cannot be inferred" in err
+    assert "help: give it a size: spec.mesh.fsdp=8\n" in err
+    assert err.endswith("or say how many devices there are: --devices 8\n")
+
+
+def test_devices_that_do_not_suit_are_no_remedy(project: Path, capsys: Capture) -> None:
+    (project / "mine.shard").write_text("mesh: [x=-1, y=-1]\n*: {embed: (x, y)}\n")
+    assert main(["show", "model=llama_tiny", "spec=./mine.shard"]) == 1
+    assert "--devices" not in capsys.readouterr().err

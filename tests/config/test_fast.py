@@ -127,9 +127,9 @@ REFUSED = [
     (("mdoel.layers=8",), "mdoel.layers: unknown key; did you mean model?"),
     (("spec.messh.fsdp=8",), "spec.messh.fsdp: unknown key; did you mean spec.mesh"),
     (("wieghts=random",), "wieghts: unknown key; did you mean weights?"),
-    (("model=llama3_8",), "model=llama3_8: there is no such model; did you mean llama3_8b"),
-    (("spec=llama/fsdpp",), "spec=llama/fsdpp: there is no such spec; did you mean llama/fsdp"),
-    (("run=trian",), "run=trian: there is no such run; did you mean train?"),
+    (("model=llama3_8",), "model=llama3_8: there is no such model; did you mean model=llama3_8b"),
+    (("spec=llama/fsdpp",), "spec=llama/fsdpp: there is no such spec; did you mean spec=llama/fsdp"),
+    (("run=trian",), "run=trian: there is no such run; did you mean run=train?"),
     (("run.batch=many",), "run.batch: input should be a valid integer, not 'many'"),
     (("run.batch='8'",), "run.batch: input should be a valid integer, not '8'"),
     (("run.batch=0",), "run.batch: input should be greater than or equal to 1, not 0"),
@@ -144,7 +144,7 @@ REFUSED = [
     (("model.rope_theta=0",), "model.rope_theta: input should be greater than 0, not 0"),
     (("model-layers=4",), "model-layers: unknown key; known: data, model, run, spec, weights"),
     (("model.layers-x=4",), "model.layers-x: unknown key; did you mean model.layers"),
-    (("spec=''",), "spec=: there is no such spec; known: llama/"),
+    (("spec=''",), "spec=: there is no such spec\n  spec is one of: llama/"),
     (("model.heads=6",), "model: heads=6 must be a multiple of kv_heads=8"),
 ]
 
@@ -169,6 +169,8 @@ REFUSED_BY_HYDRA = [
     ("spec=7", "model, spec, run, data take the name of a choice"),
     ("model=[nope]", "model=nope: there is no such model"),
     ("model/x=1", "model/x: unknown key"),
+    ("model.rope_scaling.factor=8", "this model has no rope_scaling; give it whole: 'model.rope_scaling={factor: 8}'"),
+    ("model.rope_scaling.fac=8", "model.rope_scaling.fac: unknown key"),
     ("weights=é", "(a character of the value); text with characters that Hydra gives a meaning is quoted twice: "),
     ("weights=é", "\"weights='é'\""),
     ("weights=a=b", "(mismatched input '=' expecting <EOF>)"),
@@ -212,3 +214,19 @@ def test_a_model_and_a_spec_must_be_given(overrides: tuple[str, ...], message: s
         fast.read(overrides, "train")
     with pytest.raises(UsageError, match=message):
         by_hydra(*overrides)
+
+
+def test_rope_scaling_is_given_whole_to_a_model_without() -> None:
+    scaling = by_hydra(*BASE, "model.rope_scaling={factor: 8}").model.rope_scaling
+    assert scaling is not None
+    assert (scaling.factor, scaling.original_seq) == (8, 8192)
+
+
+def test_a_file_in_the_working_folder_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ex.shard").touch()
+    with pytest.raises(UsageError) as error:
+        fast.read(("model=llama_tiny", "spec=ex"), "train")
+    first, names = str(error.value).splitlines()
+    assert first == "spec=ex: there is no such spec; did you mean spec=./ex.shard?"
+    assert names.startswith("  spec is one of: llama/dp, llama/easylm, ")
