@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import os
 import subprocess
 import sys
@@ -163,7 +164,12 @@ def test_a_file_that_cannot_be_used_is_no_internal_error(capsys: Capture) -> Non
 
 
 @pytest.mark.parametrize("given", [("--info",), ("-i",), ("--info", "all"), ("--info=all",)])
-def test_info_is_about_everything_if_nothing_is_said(given: tuple[str, ...], capsys: Capture) -> None:
+def test_info_is_about_everything_if_nothing_is_said(
+    given: tuple[str, ...], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Hydra leaves the root logger at DEBUG, with a handler of its own; a sweep in the same process then fails.
+    monkeypatch.setattr(logging.root, "handlers", [])
+    monkeypatch.setattr(logging.root, "level", logging.WARNING)
     assert main(["show", *given, "model=llama_tiny", "spec=llama/fsdp"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("Hydra ")
