@@ -12,13 +12,16 @@ from typing import Any
 
 from sharddsl.config.schema import Data, unknown_choice
 from sharddsl.models import PRESETS
-from sharddsl.models.config import LlamaConfig, Run
+from sharddsl.models.config import LlamaConfig
 from sharddsl.spec import list_specs
 from sharddsl.spec.search import is_name
+from sharddsl.train.config import Training
 
 Tree = dict[str, Any]
 
-RUNS: Mapping[str, Run] = MappingProxyType({"train": Run(), "generate": Run(mode="prefill", precision="f32")})
+RUNS: Mapping[str, Training] = MappingProxyType(
+    {"train": Training(), "generate": Training(mode="prefill", precision="f32")}
+)
 
 DATA: Mapping[str, Data] = MappingProxyType(
     {

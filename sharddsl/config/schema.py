@@ -12,8 +12,9 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from sharddsl.findings import UsageError
-from sharddsl.models.config import LlamaConfig, RopeScaling, Run
+from sharddsl.models.config import LlamaConfig, RopeScaling
 from sharddsl.spec.model import Model
+from sharddsl.train.config import Training
 
 
 class SpecChoice(Model):
@@ -38,7 +39,7 @@ class Config(Model):
 
     model: LlamaConfig
     spec: SpecChoice
-    run: Run
+    run: Training
     data: Data = Data()
     weights: str = "auto"
 

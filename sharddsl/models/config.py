@@ -11,6 +11,7 @@ from sharddsl.spec.model import Mode, Model
 Size = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Precision = Literal["f32", "bf16_compute", "bf16_master"]
+Optimizer = Literal["adamw", "adafactor"]
 
 
 class RopeScaling(Model):
@@ -64,7 +65,8 @@ class LlamaConfig(Model):
 class Run(Model):
     """How a model is run, as far as it decides which tensors there are, and their shapes and dtypes.
 
-    `batch` (sequences) and `seq` (tokens) are None where not known yet. `precision`: `f32` is float32 throughout;
+    `batch` (sequences in a step) and `seq` (tokens in a sequence) are None where not known yet. A step runs its batch in
+    `accum` microbatches, one after another, and adds up their gradients. `precision`: `f32` is float32 throughout;
     `bf16_compute` keeps params, grads and moments in float32 and computes in bfloat16; `bf16_master` has bfloat16
     params and grads with a float32 master copy and moments in the optimizer. Norms, softmax and logits are float32 in
     all three.
@@ -76,11 +78,34 @@ class Run(Model):
     precision: Precision = "bf16_compute"
     scan: bool = True
     remat: Literal["none", "full", "dots"] = "none"
-    optimizer: Literal["adamw"] = "adamw"
+    optimizer: Optimizer = "adamw"
+    accum: Size = 1
+
+    @model_validator(mode="after")
+    def _microbatches_are_whole(self) -> Run:
+        if self.batch is not None and self.batch % self.accum:
+            below = self.batch // self.accum * self.accum
+            batches = [size for size in (below, below + self.accum) if size]
+            accums = [n for n in range(1, self.batch + 1) if self.batch % n == 0]
+            raise ValueError(
+                f"accum={self.accum} does not divide batch={self.batch} into whole microbatches: "
+                f"accum in {{{', '.join(map(str, accums[:12]))}}}, or batch={' or '.join(map(str, batches))}"
+            )
+        return self
+
+    @property
+    def micro_batch(self) -> int | None:
+        """Sequences that go through the model at once."""
+        return None if self.batch is None else self.batch // self.accum
 
     @property
     def param_dtype(self) -> str:
         return "bfloat16" if self.precision == "bf16_master" else "float32"
+
+    @property
+    def grad_dtype(self) -> str:
+        """Of the gradients that a step keeps: the params', or float32 where those of microbatches are added up."""
+        return "float32" if self.accum > 1 else self.param_dtype
 
     @property
     def compute_dtype(self) -> str:

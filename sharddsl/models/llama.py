@@ -53,12 +53,13 @@ def inventory(config: LlamaConfig, run: Run) -> Inventory:
     """Every tensor of this model under this run, in the order: params, grads, opt, act, batch, cache.
 
     All namespaces are there in every mode, so that a spec means the same whatever the command; activations and inputs
-    are one token long in decode. `sizes` holds the model's dims, with `seq` as the run gives it (the cache's length).
+    are one token long in decode, and activations have the rows of one microbatch in training. `sizes` holds the model's
+    dims, with `batch` and `seq` as the run gives them (the whole step's rows, the cache's length).
     """
     params = tuple(_params(config, run))
     tensors = (
         *params,
-        *(replace(p, namespace="grad", param=p.path) for p in params),
+        *(replace(p, namespace="grad", dtype=run.grad_dtype, param=p.path) for p in params),
         *_optimizer(params, run),
         *_activations(config, run),
         *_batch(config, run),
@@ -125,6 +126,8 @@ def _optimizer(params: tuple[Tensor, ...], run: Run) -> Iterator[Tensor]:
 def _activations(config: LlamaConfig, run: Run) -> Iterator[Tensor]:
     """One tensor per name, which stands for that value in every layer. Logits are float32 under every precision."""
     known = sizes(config, run) | ({"seq": 1} if run.mode == "decode" else {})
+    if run.mode == "train":
+        known["batch"] = run.micro_batch
     for name, dims in _ACTIVATIONS:
         dtype = "float32" if name == "logits" else run.compute_dtype
         yield _tensor("act", Path.parse(name), dims, known, dtype)

@@ -54,7 +54,8 @@ def distributions(folder: str) -> dict[str, Path]:
 
 def test_everything_imported_is_declared() -> None:
     used = distributions("sharddsl")
-    assert used.keys() - names(PROJECT["dependencies"]) == set(), used
+    extras = [item for extra, items in PROJECT["optional-dependencies"].items() if extra != "test" for item in items]
+    assert used.keys() - names([*PROJECT["dependencies"], *extras]) == set(), used
 
 
 def test_everything_declared_is_imported() -> None:
@@ -79,7 +80,8 @@ def test_constraints_pin_every_requirement_within_its_bounds(python: str) -> Non
     lines = (ROOT / "constraints" / f"{python}.txt").read_text().split()
     pins = dict(line.split("==") for line in lines)
     pinned = {canonical(name): version for name, version in pins.items()}
-    for requirement in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["test"]]:
+    extras = [item for items in PROJECT["optional-dependencies"].values() for item in items]
+    for requirement in [*PROJECT["dependencies"], *extras]:
         name, bound = requirement.split(">=")
         assert as_numbers(pinned[canonical(name)]) >= as_numbers(bound), requirement
 
