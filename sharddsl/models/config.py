@@ -65,8 +65,8 @@ class LlamaConfig(Model):
 class Run(Model):
     """How a model is run, as far as it decides which tensors there are, and their shapes and dtypes.
 
-    `batch` (sequences in a step) and `seq` (tokens in a sequence) are None where not known yet. A step runs its batch in
-    `accum` microbatches, one after another, and adds up their gradients. `precision`: `f32` is float32 throughout;
+    `batch` (sequences in a step) and `seq` (tokens in a sequence) are None where not known yet. A step runs its batch
+    in `accum` microbatches, one after another, and adds up their gradients. `precision`: `f32` is float32 throughout;
     `bf16_compute` keeps params, grads and moments in float32 and computes in bfloat16; `bf16_master` has bfloat16
     params and grads with a float32 master copy and moments in the optimizer. Norms, softmax and logits are float32 in
     all three.

@@ -21,8 +21,8 @@ class Training(Run):
     The learning rate rises linearly from 0 to `lr` within `warmup` steps (None: a tenth of the steps), and then falls
     by `schedule` to `lr_end · lr` at the last step. `weight_decay` is AdamW's, decoupled (arXiv 1711.05101), on weights
     of two dims and more. Gradients whose global norm is over `clip` are scaled down to it (0: never). `b1`, `b2` and
-    `eps` are Adam's (arXiv 1412.6980); the defaults are those of LLaMA's pretraining (arXiv 2302.13971, section 2.3), except
-    for eps, which it does not state.
+    `eps` are Adam's (arXiv 1412.6980); the defaults are those of LLaMA's pretraining (arXiv 2302.13971, section 2.3),
+    except for eps, which it does not state.
     """
 
     steps: Size = 20
