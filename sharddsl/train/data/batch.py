@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 Array = Any
-"""A numpy array on the host, a jax array once placed, or what a trace has in its place: all with `shape` and `dtype`."""
+"""A numpy array on the host, a jax array once placed, or what a trace has in its place."""
 
 IGNORE = -1
 """A target that does not count towards the loss: on filler, and on the last token of a document."""
