@@ -18,10 +18,12 @@ from jax import Array
 
 from sharddsl.llama.attention import Kernel, over_cache, over_segments
 from sharddsl.llama.cache import Cache, cache_names, empty_cache
-from sharddsl.llama.model import Call, Constrain, Llama
+from sharddsl.llama.gradients import Constrain, pin_gradients
+from sharddsl.llama.model import Call, Llama
 from sharddsl.llama.rope import rotation
 from sharddsl.models.config import LlamaConfig, Run
 from sharddsl.partition import Partition, born_sharded
+from sharddsl.tensors.model import LAYERS
 
 Params = dict[str, Any]
 
@@ -56,18 +58,24 @@ def forward(
     positions: Array | None = None,
     segments: Array | None = None,
     kernel: Kernel = "xla",
+    gradients: Constrain | None = None,
 ) -> Array:
     """Logits for every token: (batch, seq, vocab), float32.
 
     `tokens` is (batch, seq) int32. `segments` (batch, seq) keeps documents that share a row, and padding, apart.
     `positions` (batch, seq) are counted from the row's start by default, or from the segment's where segments are
-    given. `kernel` is `choose_kernel`'s answer.
+    given. `kernel` is `choose_kernel`'s answer. With `gradients`, what is differentiated through this has the gradient
+    of every param pinned by it where that forms, under the name `grad.<param>`.
     """
     if positions is None:
         positions = _positions(tokens.shape, segments)
     with _precision(run):
+        if gradients is not None:  # those of layers are pinned within their layer
+            params = {LAYERS: params[LAYERS]} | pin_gradients(
+                {name: params[name] for name in params if name != LAYERS}, gradients
+            )
         model = _model(config, run, params)
-        call = Call(rotation(config, positions), over_segments(segments), constrain, kernel)
+        call = Call(rotation(config, positions), over_segments(segments), constrain, kernel, gradients=gradients)
         x, _ = model.hidden(tokens, call, None)
         return model.logits(x, constrain)
 

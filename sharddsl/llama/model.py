@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import sqrt
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,28 +20,25 @@ from jax import Array
 
 from sharddsl.llama.attention import Kernel, Mask, attend
 from sharddsl.llama.cache import Cache, LayerCache
+from sharddsl.llama.gradients import Constrain, pin_gradients
 from sharddsl.llama.rope import Rotation, rotate
 from sharddsl.models.config import LlamaConfig, Run
+from sharddsl.tensors.model import LAYERS
 
 SomeCache = TypeVar("SomeCache", Cache, None)
 
 
-class Constrain(Protocol):
-    """Pins a named activation or cache to its sharding: `Partition.constrain`, or a test's own."""
-
-    def __call__(self, x: Array, name: str, /) -> Array: ...
-
-
 @dataclass(frozen=True)
 class Call:
-    """What all layers of one forward pass share: the positions' rotations, who sees whom, how it is computed, and the
-    slot of the cache that the first token goes to."""
+    """What all layers of one forward pass share: the positions' rotations, who sees whom, how it is computed, the slot
+    of the cache that the first token goes to, and what pins the gradients of a layer's params where one is taken."""
 
     turn: Rotation
     mask: Mask
     constrain: Constrain
     kernel: Kernel = "xla"
     slot: Array | int = 0
+    gradients: Constrain | None = None
 
 
 _STD = 0.02
@@ -212,6 +209,9 @@ def _one_layer(
 ) -> tuple[Array, Any]:
     """One block, from (x, arrays of the cache or None) to the same."""
     x, arrays = before
+    if call.gradients is not None:
+        stacked = not isinstance(number, int)
+        params = pin_gradients(params, call.gradients, f"{LAYERS}." if stacked else f"{LAYERS}[{number}].")
     block: Block = nnx.merge(graph, params)
     part = None if arrays is None else LayerCache(arrays["k"], arrays["v"], call.slot, number)
     x, part = block(x, call, part)

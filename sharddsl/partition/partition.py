@@ -142,6 +142,14 @@ class Partition:
             constrained: Array = jax.lax.with_sharding_constraint(x, sharding)
             return constrained
 
+    def constrain_tree(self, tree: Tree, namespace: Namespace) -> Tree:
+        """Inside jit: the tree with every leaf pinned to its tensor's sharding. `tree` holds any of the namespace's
+        tensors. Raises `UsageError` as `constrain` does."""
+        leaves, structure = named_leaves(tree)
+        pinned = [self.constrain(leaf, _name(path, namespace)) for path, leaf in leaves]
+        constrained: Tree = tree_unflatten(structure, pinned)
+        return constrained
+
     @contextmanager
     def bound(self) -> Iterator[Partition]:
         """While this is open, the module's `constrain` uses this partition. It is read when a function is traced, so

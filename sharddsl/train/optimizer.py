@@ -1,0 +1,90 @@
+"""AdamW from optax's parts, over a state whose leaves have a layout's names.
+
+The state is a dict of trees like the params': `mu` and `nu`, the moments, `master`, the float32 weights where the
+params are bfloat16, and `count`, the number of steps taken. So `opt.mu.layers.mlp.w_in` of a spec is the leaf
+`state["mu"]["layers"]["mlp"]["w_in"]`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from sharddsl.llama.forward import Params
+from sharddsl.partition.paths import named_leaves
+from sharddsl.tensors.model import LAYERS
+from sharddsl.train.config import Training
+
+OptState = dict[str, Any]
+
+
+class Updated(NamedTuple):
+    """After one step. `weights` are float32: the new master copy, or the new params themselves. `grad_norm` is the
+    gradients' global norm before clipping, `lr` the learning rate that was used."""
+
+    weights: Params
+    state: OptState
+    grad_norm: Array
+    lr: Array
+
+
+def init(run: Training, params: Params) -> OptState:
+    """The state before the first step. Under jit give it output shardings: nothing here depends on the params' data."""
+    weights = _float32(params)
+    adam = _adam(run).init(weights)
+    state: OptState = {"mu": adam.mu, "nu": adam.nu, "count": adam.count}
+    return state | ({"master": weights} if run.precision == "bf16_master" else {})
+
+
+def update(run: Training, grads: Params, state: OptState, params: Params) -> Updated:
+    """One step of AdamW: clip, moments, decoupled weight decay, learning rate. `grads` are of any float dtype."""
+    grads, weights = _float32(grads), state.get("master", params)
+    norm = optax.global_norm(grads)
+    if run.clip:
+        grads, _ = optax.clip_by_global_norm(run.clip).update(grads, optax.EmptyState())
+    steps, adam = _adam(run).update(grads, optax.ScaleByAdamState(state["count"], state["mu"], state["nu"]))
+    decay = optax.add_decayed_weights(run.weight_decay, mask=decayed)
+    steps, _ = decay.update(steps, decay.init(weights), weights)
+    lr = learning_rate(run, adam.count)
+    weights = jax.tree.map(lambda weight, step: weight - lr * step, weights, steps)
+    after: OptState = {"mu": adam.mu, "nu": adam.nu, "count": adam.count}
+    if "master" in state:
+        after["master"] = weights
+    return Updated(weights, after, norm, lr)
+
+
+def learning_rate(run: Training, step: Array | int) -> Array:
+    """Of the `step`-th step, from 1 to `run.steps`, float32: the first is on the way up, the last at the end."""
+    after = max(1, run.steps - run.warmup_steps)
+    match run.schedule:
+        case "cosine":
+            fall = optax.cosine_decay_schedule(run.lr, after, run.lr_end)
+        case "linear":
+            fall = optax.linear_schedule(run.lr, run.lr * run.lr_end, after)
+        case "constant":
+            fall = optax.constant_schedule(run.lr)
+    if run.warmup_steps:
+        fall = optax.join_schedules([optax.linear_schedule(0.0, run.lr, run.warmup_steps), fall], [run.warmup_steps])
+    return jnp.asarray(fall(step), jnp.float32)
+
+
+def decayed(params: Params) -> Any:
+    """A tree of whether each param decays: those with two dims and more in one layer, not the scales of norms."""
+    leaves, structure = named_leaves(params)
+    return jax.tree_util.tree_unflatten(
+        structure,
+        [leaf.ndim - (path.segments[0] == LAYERS and path.layer is None) >= 2 for path, leaf in leaves],
+    )
+
+
+def _adam(run: Training) -> optax.GradientTransformation:
+    return optax.scale_by_adam(run.b1, run.b2, run.eps)
+
+
+def _float32(tree: Params) -> Params:
+    wide: Params = jax.tree.map(lambda x: x.astype(jnp.float32), tree)
+    return wide
