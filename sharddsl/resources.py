@@ -1,4 +1,4 @@
-"""Where the grammar and the shipped specs lie: inside an installed wheel, or at the root of a checkout."""
+"""Where the grammar, the shipped specs and the demo text lie: in an installed wheel, or at the root of a checkout."""
 
 from __future__ import annotations
 
@@ -21,3 +21,9 @@ def grammar() -> Path:
 def shipped_specs() -> Path:
     """The folder of the specs that come with the package (`llama/fsdp.shard`, …)."""
     return _folder("specs")
+
+
+def demo_text() -> Path:
+    """A text to train on: "Alice's Adventures in Wonderland" by Lewis Carroll, of 1865 and in the public domain, 12
+    chapters in plain ASCII with a form feed between them."""
+    return _PACKAGE / "train" / "data" / "alice.txt"

@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from sharddsl import resources
 from sharddsl.config.schema import Data, unknown_choice
 from sharddsl.models import PRESETS
 from sharddsl.models.config import LlamaConfig
 from sharddsl.spec import list_specs
 from sharddsl.spec.search import is_name
 from sharddsl.train.config import Training
+from sharddsl.train.data.files import is_path
 
 Tree = dict[str, Any]
 
@@ -27,11 +29,12 @@ DATA: Mapping[str, Data] = MappingProxyType(
     {
         "none": Data(),
         "demo": Data(
+            files=(str(resources.demo_text()),),
             prompts=(
                 "In two sentences: why is the sky blue?",
                 "Write a haiku about a mesh of small computers.",
                 "Name three uses of a matrix.",
-            )
+            ),
         ),
     }
 )
@@ -50,7 +53,7 @@ def defaults(run: str) -> dict[str, str]:
 
 
 def choices(group: str) -> tuple[str, ...]:
-    """The names that may stand after `group=`, sorted. A `.shard` file's path may stand after `spec=` as well."""
+    """The names that may stand after `group=`, sorted. After `spec=` and `data=` a file's path may stand as well."""
     if group == "spec":
         return tuple(sorted(list_specs()))
     if group == "model":
@@ -59,8 +62,10 @@ def choices(group: str) -> tuple[str, ...]:
 
 
 def has(group: str, choice: str) -> bool:
-    """Whether `group=choice` can be loaded; a spec's path counts, whether or not there is a file: its loader says."""
-    return choice in choices(group) or (group == "spec" and choice != "" and not is_name(choice))
+    """Whether `group=choice` can be loaded; a path counts, whether or not there is a file: its reader says."""
+    if choice in choices(group):
+        return True
+    return (group == "spec" and choice != "" and not is_name(choice)) or (group == "data" and is_path(choice))
 
 
 def tree(group: str, choice: str) -> Tree:
@@ -74,5 +79,7 @@ def tree(group: str, choice: str) -> Tree:
         return {"ref": choice, "mesh": {}}
     if (group, choice) == ("model", FROM_WEIGHTS):
         return dict.fromkeys(LlamaConfig.model_fields)
+    if group == "data" and choice not in DATA:
+        return dict(Data(files=(choice,)).model_dump())
     value = {"model": PRESETS, "run": RUNS, "data": DATA}[group][choice]
     return dict(value.model_dump())

@@ -15,6 +15,7 @@ from sharddsl.findings import UsageError
 from sharddsl.models.config import LlamaConfig, RopeScaling
 from sharddsl.spec.model import Model
 from sharddsl.train.config import Training
+from sharddsl.train.data.config import Sources
 
 
 class SpecChoice(Model):
@@ -25,8 +26,8 @@ class SpecChoice(Model):
     mesh: dict[str, int] = Field(default_factory=dict)
 
 
-class Data(Model):
-    """What a command reads when its options give it nothing: prompts for `generate`."""
+class Data(Sources):
+    """What `train` reads, and what `generate` takes for prompts when its options give it none."""
 
     prompts: tuple[str, ...] = ()
 
@@ -69,9 +70,9 @@ def unknown_choice(group: str, choice: str, known: Iterable[str]) -> UsageError:
     file = f"./{choice.removesuffix('.shard')}.shard"
     close = [file] if group == "spec" and os.path.isfile(file) else get_close_matches(choice, choices, n=2)
     meant = f"; did you mean {' or '.join(f'{group}={name}' for name in close)}?" if close else ""
+    or_file = {"spec": ", or a file: spec=./my.shard", "data": ", or a file: data=./my.txt"}.get(group, "")
     return UsageError(
-        f"{group}={choice}: there is no such {group}{meant}\n"
-        f"  {group} is one of: {', '.join(choices)}" + (", or a file: spec=./my.shard" if group == "spec" else "")
+        f"{group}={choice}: there is no such {group}{meant}\n  {group} is one of: {', '.join(choices)}{or_file}"
     )
 
 
@@ -115,6 +116,8 @@ def _describe(error: Any) -> str:
             return f"{path}: nothing given"
         case "value_error":
             return f"{path}: {error['ctx']['error']}"
+        case "tuple_type":
+            return f"{path}: a list is wanted, '{path}=[…]', not {_as_written(error['input'])}"
     message = error["msg"]
     return f"{path}: {message[0].lower()}{message[1:]}, not {_as_written(error['input'])}"
 

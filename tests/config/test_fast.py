@@ -8,7 +8,7 @@ import pytest
 
 from sharddsl.config import app, fast
 from sharddsl.config.jobs import Job, Request
-from sharddsl.config.schema import Config
+from sharddsl.config.schema import Config, Data
 from sharddsl.findings import UsageError
 
 BASE = ("model=llama_tiny", "spec=llama/fsdp_tp")
@@ -53,6 +53,12 @@ READ_WITHOUT_HYDRA = [
     ("run.precision='f32'",),
     ('run.precision="f32"',),
     ("data=demo",),
+    ("data=./my.txt",),
+    ("data=/a/folder/my.jsonl",),
+    ("data=my.bin", "data.dtype=uint32"),
+    ("data=../my.dat", "data.format=tokens"),
+    ("data=./my.jsonl", "data.key=content"),
+    ("data='./my text.txt'",),
     ("weights=random",),
     ("weights=/a/folder/with-dashes_and.dots",),
     ("weights='a folder, with (odd) = characters'",),
@@ -87,6 +93,14 @@ def test_values_are_what_was_written() -> None:
     assert (config.run.mode, config.run.precision, config.run.batch) == ("prefill", "f32", 8)
     assert config.weights == "7"
     assert len(config.data.prompts) == 3
+    assert [Path(file).name for file in config.data.files] == ["alice.txt"]
+
+
+def test_a_file_may_stand_for_the_data() -> None:
+    config = fast.read((*BASE, "data=./my.jsonl", "data.key=content"), "train")
+    assert config is not None
+    assert config.data == Data(files=("./my.jsonl",), key="content")
+    assert by_hydra(*BASE, "data.files=[a.txt,b.md]").data == Data(files=("a.txt", "b.md"))
 
 
 LEFT_TO_HYDRA = [
@@ -98,6 +112,7 @@ LEFT_TO_HYDRA = [
     ("run.batch=choice(1,2)",),
     ("run.seq=${run.batch}",),
     ("weights=[a,b]",),
+    ("data.files=[a.txt,b.txt]",),
     ("weights={a: b}",),
     ("weights=a\\,b",),
     ("weights='it\\'s'",),
@@ -130,6 +145,15 @@ REFUSED = [
     (("model=llama3_8",), "model=llama3_8: there is no such model; did you mean model=llama3_8b"),
     (("spec=llama/fsdpp",), "spec=llama/fsdpp: there is no such spec; did you mean spec=llama/fsdp"),
     (("run=trian",), "run=trian: there is no such run; did you mean run=train?"),
+    (
+        ("data=dmeo",),
+        "data=dmeo: there is no such data; did you mean data=demo?\n  data is one of: demo, none, or a file",
+    ),
+    (("data=my",), "data=my: there is no such data\n  data is one of: demo, none, or a file: data=./my.txt"),
+    (("data.format=csv",), "data.format: input should be 'text', 'jsonl', 'tokens' or 'auto', not 'csv'"),
+    (("data.dtype=int64",), "data.dtype: input should be 'uint16', 'uint32' or 'int32', not 'int64'"),
+    (("data.file=x",), "data.file: unknown key; did you mean data.files"),
+    (("data.files=./a.txt",), "data.files: a list is wanted, 'data.files=[…]', not './a.txt'"),
     (("run.batch=many",), "run.batch: input should be a valid integer, not 'many'"),
     (("run.batch='8'",), "run.batch: input should be a valid integer, not '8'"),
     (("run.batch=0",), "run.batch: input should be greater than or equal to 1, not 0"),

@@ -70,6 +70,15 @@ class BpeTokenizer:
         return self._control.stop
 
     @property
+    def begin(self) -> int | None:
+        name = self._control.begin
+        return self._control.ids[name] if name and self._control.begins else None
+
+    @property
+    def end(self) -> int | None:
+        return self._control.ids[self._control.end] if self._control.end else None
+
+    @property
     def has_chat_template(self) -> bool:
         return self._template is not None
 
@@ -79,8 +88,7 @@ class BpeTokenizer:
         return self._plain(text, self._first)
 
     def prompt(self, text: str) -> list[int]:
-        begin = self._control.begin if self._control.begins else None
-        return [*([self._control.ids[begin]] if begin else []), *self.encode(text)]
+        return [*([] if self.begin is None else [self.begin]), *self.encode(text)]
 
     def chat(self, messages: Sequence[Message]) -> list[int]:
         """The chat template's text as ids. Control tokens in the template are control tokens; in a message's content

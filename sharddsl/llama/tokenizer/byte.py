@@ -21,6 +21,8 @@ class ByteTokenizer:
 
     vocab = 256
     stop_ids: frozenset[int] = frozenset()
+    begin: int | None = None
+    end: int | None = None
     has_chat_template = False
 
     def encode(self, text: str, special: bool = False) -> list[int]:

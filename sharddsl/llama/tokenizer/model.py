@@ -24,6 +24,14 @@ class Tokenizer(Protocol):
         """Ids after which the model has nothing more to say."""
 
     @property
+    def begin(self) -> int | None:
+        """The id that this model was trained to find before every text."""
+
+    @property
+    def end(self) -> int | None:
+        """The id that says that a text is over."""
+
+    @property
     def has_chat_template(self) -> bool:
         """Whether `chat` can be used."""
 

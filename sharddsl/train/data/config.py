@@ -18,6 +18,6 @@ class Sources(Model):
     """
 
     files: tuple[str, ...] = ()
-    format: Format | Literal["auto"] = "auto"
+    format: Literal[Format, "auto"] = "auto"
     key: str = "text"
     dtype: Literal["uint16", "uint32", "int32"] = "uint16"
