@@ -212,6 +212,14 @@ def test_a_prompt_begins_as_the_model_was_trained() -> None:
     assert huggingface_tokenizer(GOLDEN / "tiny").prompt("a")[0] == 0
 
 
+def test_the_tokens_around_a_text_are_those_of_the_training() -> None:
+    ends = gguf_tokenizer(byte_level(), HERE)
+    assert (ends.begin, ends.end) == (None, END)
+    both = gguf_tokenizer(byte_level(ggml__add_bos_token=True), HERE)
+    assert (both.begin, both.end) == (START, END)
+    assert (ByteTokenizer().begin, ByteTokenizer().end) == (None, None)
+
+
 # ---------------------------------------------------------------------------------------------------------------- chat
 
 

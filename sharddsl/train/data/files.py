@@ -68,8 +68,10 @@ def _find(name: str, sources: Sources) -> DataFile:
         status = os.stat(path)
     except FileNotFoundError:
         raise file.refusal("there is no such file") from None
-    except (OSError, ValueError) as error:  # ValueError: a null character
-        raise file.refusal(f"it cannot be read ({error})") from error
+    except OSError as error:
+        raise file.refusal(f"it cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise file.refusal("its name has a null character, which no path has") from error
     if stat.S_ISDIR(status.st_mode):
         raise file.refusal("it is a folder", f"name the files in it: 'data.files=[{name}/a.txt,{name}/b.txt]'")
     if not stat.S_ISREG(status.st_mode):

@@ -98,8 +98,8 @@ def test_the_demo_text() -> None:
         ("folder", "text", "it is a folder\n  remedy: name the files in it: 'data.files=[folder/a.txt,folder/b.txt]'"),
         ("empty.txt", "auto", "it is empty"),
         ("pipe", "jsonl", "it is not a regular file, which is read more than once\n  remedy: copy its content to a"),
-        ("nul\0.txt", "auto", "it cannot be read (embedded null"),
-        ("file.txt/x.txt", "auto", "it cannot be read ("),
+        ("nul\0.txt", "auto", "its name has a null character"),
+        ("file.txt/x.txt", "auto", "it cannot be read (Not a directory)"),
         (
             "a.csv",
             "auto",
