@@ -90,12 +90,17 @@ def rows_of_processes(resolution: Resolution, hosts: int) -> Iterator[Finding]:
 
 
 def batch_sizes(batch: int, resolution: Resolution) -> str:
-    """The batch sizes that this mesh allows, nearest first, and the rows that each process feeds, now and then."""
+    """The batch sizes that this mesh allows, nearest first, and the rows that each process feeds, now and then.
+    `batch` is that of a whole step."""
     splits = (_batch_axes(decision) for decision in resolution.decided)
-    ways = lcm(*(resolution.mesh.ways(axes) for axes in splits))
+    each, accum = lcm(*(resolution.mesh.ways(axes) for axes in splits)), microbatches(batch, resolution)
+    ways = each * accum
     below = batch // ways * ways
     sizes = [size for size in (below, below + ways, below + 2 * ways) if size]
-    text = f"batch sizes that this mesh allows are multiples of {ways}: {', '.join(map(str, sizes))}"
+    under = f" with accum={accum}" if accum > 1 else ""
+    text = f"batch sizes that this mesh allows{under} are multiples of {ways}: {', '.join(map(str, sizes))}"
+    if accum > 1 and batch % each == 0:
+        text += f"\nor, for batch {batch}, accum in {choices(divisors(batch // each, batch // each))}"
     hosts, inputs = resolution.hosts, next(_inputs(resolution), None)
     if hosts is None or hosts < 2 or inputs is None:
         return text
@@ -106,6 +111,18 @@ def batch_sizes(batch: int, resolution: Resolution) -> str:
     if batch * parts % of == 0:
         text += f"\nat {batch}, each of {hosts} processes feeds {_rows(batch * parts // of)} for {parts} of {of} parts"
     return f"{text}\nat {below + ways}, each of {hosts} processes feeds {_rows((below + ways) * parts // of)}"
+
+
+def microbatches(batch: int, resolution: Resolution) -> int:
+    """Into how many parts, one after another, a step's `batch` is cut: activations have the rows of one."""
+    rows = (
+        size
+        for tensor in resolution.inventory.tensors
+        if tensor.namespace == "act"
+        for name, size in zip(tensor.dims, tensor.shape, strict=True)
+        if name == BATCH and size
+    )
+    return batch // next(rows, batch)
 
 
 def _rows(count: int) -> str:

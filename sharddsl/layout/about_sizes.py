@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from sharddsl.findings import Edit, Finding, Location, Severity
-from sharddsl.layout.about_processes import batch_sizes
+from sharddsl.layout.about_processes import batch_sizes, microbatches
 from sharddsl.layout.assign import HEAD_DIMS, units_of
 from sharddsl.layout.decide import BATCH, Decision
 from sharddsl.layout.model import OPEN
@@ -52,7 +52,7 @@ class Uneven:
 
 def findings(resolution: Resolution) -> tuple[Finding, ...]:
     """All findings about sizes."""
-    uneven = tuple(_uneven(resolution))
+    uneven = _root_causes(tuple(_uneven(resolution)))
     heads: dict[tuple[str, ...], list[Uneven]] = {}
     for item in uneven:
         if item.heads:
@@ -74,6 +74,12 @@ def _uneven(resolution: Resolution) -> Iterator[Uneven]:
                 found.setdefault(key, []).append((problem, resolution.tensors_of(decision)))
     for (dim, units, heads, axes), shown in found.items():
         yield Uneven(dim, units, heads, axes, shown[0][0].ways, tuple(shown))
+
+
+def _root_causes(uneven: Sequence[Uneven]) -> tuple[Uneven, ...]:
+    """Without the microbatch that is uneven because the whole batch is."""
+    whole = any(item.dim == BATCH and not item.only_activations for item in uneven)
+    return tuple(item for item in uneven if not (whole and item.dim == BATCH and item.only_activations))
 
 
 def _weight(decision: Decision) -> tuple[bool, int]:
@@ -257,10 +263,15 @@ def _other_dim(tensor: Tensor, item: Uneven, resolution: Resolution) -> str:
 
 
 def rows_not_whole(item: Uneven, resolution: Resolution) -> Finding:
-    """SHD308: the rows of the batch do not come out whole, where the inputs themselves are not split so."""
+    """SHD308: the rows of the batch, or of a microbatch of it, do not come out whole, where the inputs themselves are
+    not split so."""
     names = listed(names_of(item.tensors), 3)
-    message = f"batch {item.units} over {item.over} is not a whole number of rows per device, in {names}"
-    return _finding(item, "SHD308", "error", message, batch_sizes(item.units, resolution))
+    batch = resolution.inventory.sizes.get(BATCH) or item.units
+    rows = f"batch {batch}"
+    if (accum := microbatches(batch, resolution)) > 1:
+        rows += f" in {accum} microbatches of {item.units}"
+    message = f"{rows} over {item.over} is not a whole number of rows per device, in {names}"
+    return _finding(item, "SHD308", "error", message, batch_sizes(batch, resolution))
 
 
 # --------------------------------------------------------------------------------------------------------------- SHD108

@@ -8,6 +8,8 @@ import pytest
 
 from sharddsl import spec
 from sharddsl.layout import MeshSizes, resolve
+from sharddsl.models import PRESETS, inventory
+from sharddsl.models.config import Run
 from tests.layout.cases import codes, only, place, resolved, tensors, tiny
 
 W = "mlp.w: embed 16, ffn 32"
@@ -472,6 +474,25 @@ def test_rows_of_activations_alone() -> None:
     layout = resolved("mesh: [dp=4]\nw: [dp]\nact.resid: [dp]\nbatch: replicated", held)
     assert codes(layout) == [("SHD308", "error")]
     assert layout.findings[0].message == "batch 6 over dp=4 is not a whole number of rows per device, in act.resid"
+
+
+def test_a_microbatch_that_does_not_fill_the_mesh() -> None:
+    held = inventory(PRESETS["llama_tiny"], Run(batch=8, seq=16, accum=4))
+    layout = resolved("mesh: [dp=4]\nparam: replicated\nact: {batch: dp}\nbatch: [dp]", held)
+    finding = only(layout, "SHD308")
+    assert finding.message.startswith("batch 8 in 4 microbatches of 2 over dp=4 is not a whole number of rows per dev")
+    assert finding.help == (
+        "batch sizes that this mesh allows with accum=4 are multiples of 16: 16, 32\nor, for batch 8, accum in {1, 2}"
+    )
+
+
+def test_an_uneven_batch_is_not_told_again_for_its_microbatches() -> None:
+    held = inventory(PRESETS["llama_tiny"], Run(batch=6, seq=16, accum=2))
+    layout = resolved("mesh: [dp=4]\nparam: replicated\nact: {batch: dp}\nbatch: [dp]", held)
+    assert [code for code, severity in codes(layout) if severity == "error"] == ["SHD302"]
+    help_ = only(layout, "SHD302").help
+    assert help_ is not None
+    assert help_.splitlines()[0] == "batch sizes that this mesh allows with accum=2 are multiples of 8: 8, 16"
 
 
 @pytest.mark.parametrize(
