@@ -34,9 +34,10 @@ def documents(file: DataFile, key: str, tokenizer: Tokenizer, vocab: int) -> Ite
             raise UsageError(f"data file {place}: {error}") from error
         if tokenizer.end is not None:
             ids.append(tokenizer.end)
-        if max(ids) >= vocab:
+        largest = max(ids, default=0)
+        if largest >= vocab:
             raise UsageError(
-                f"data file {place}: token {ids.index(max(ids)):,} of the document has id {max(ids)}, "
+                f"data file {place}: token {ids.index(largest):,} of the document has id {largest}, "
                 f"and the model's vocab is {vocab}\n  remedy: a model with the tokenizer's vocab of {tokenizer.vocab}"
             )
         yield np.array(ids, np.int32)

@@ -86,8 +86,10 @@ def _numpy_file(file: DataFile, vocab: int) -> TokenFile:
     with file.reading(), open(file.path, "rb") as opened:
         try:
             shape, dtype = _header(opened)
-        except ValueError as error:
-            raise file.refusal(f"it is not a .npy file ({error})") from error
+        except OSError:
+            raise
+        except Exception as error:  # numpy reads the header as Python, and lets through what comes of that
+            raise file.refusal(f"it is not a .npy file ({str(error).partition(chr(10))[0]})") from error
         offset = opened.tell()
         size = file.path.stat().st_size - offset
     if dtype.kind not in "iu" or len(shape) != 1:
@@ -95,7 +97,7 @@ def _numpy_file(file: DataFile, vocab: int) -> TokenFile:
             f"it holds {dtype} of shape {shape}; token ids are one dimension of integers",
             "flatten the array and give it an integer dtype: numpy.save(path, ids.reshape(-1).astype('uint32'))",
         )
-    if shape[0] == 0:
+    if shape[0] <= 0:
         raise file.refusal("it holds no tokens")
     if size < shape[0] * dtype.itemsize:
         raise file.refusal(f"it is cut off: its header tells of {shape[0]:,} tokens, and there are {size:,} bytes")
@@ -103,7 +105,7 @@ def _numpy_file(file: DataFile, vocab: int) -> TokenFile:
 
 
 def _header(opened: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and dtype. `ValueError` for what is no such file. Nothing is unpickled."""
+    """Shape and dtype; for what is no such file, whatever numpy raises. Nothing is unpickled."""
     version = np.lib.format.read_magic(opened)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:

@@ -84,6 +84,8 @@ def test_documents(tmp_path: Path, begin: int | None, end: int | None, expected:
         ),
         ("a.npy", b"\x01\x00\x02\x00", "it is not a .npy file ("),
         ("a.npy", npy([1, 2])[:40], "it is not a .npy file ("),
+        ("a.npy", npy([1, 2]).replace(b"}", b"}}"), "it is not a .npy file ("),
+        ("a.npy", npy([1, 2]).replace(b"(2,)", b"(-2,)"), "it holds no tokens"),
         ("a.npy", npy([1, 2, 3])[:-9], "it is cut off: its header tells of 3 tokens, and there are 15 bytes"),
         ("a.npy", npy([1.5]), "it holds float64 of shape (1,); token ids are one dimension of integers"),
         ("a.npy", npy([True]), "it holds bool of shape (1,)"),
