@@ -25,6 +25,7 @@ from sharddsl.llama.attention import choose_kernel
 from sharddsl.llama.cache import Cache, cache_names
 from sharddsl.llama.forward import Params, Prompts, Step, abstract_params, decode, prefill
 from sharddsl.llama.sampling import GREEDY, Sampling, row_keys, sample
+from sharddsl.llama.sums import constrain_of
 from sharddsl.models.config import LlamaConfig, Run
 from sharddsl.partition import Partition
 
@@ -178,7 +179,7 @@ def _prefill_program(config: LlamaConfig, run: Run, on: Partition, cache_on: Par
     def first(params: Params, prompts: Prompts, key: Array, slots: int, sampling: Sampling) -> tuple[Array, Cache]:
         params = on.fetch(params)
         prompts = Prompts(on.fetch({"tokens": prompts.tokens}, "batch")["tokens"], prompts.starts)
-        logits, cache = prefill(config, run, params, prompts, slots, constrain=on.constrain, kernel=kernel)
+        logits, cache = prefill(config, run, params, prompts, slots, constrain=constrain_of(on), kernel=kernel)
         return sample(logits, row_keys(key, prompts.tokens.shape[1] - prompts.starts), sampling), cache
 
     return jax.jit(
@@ -194,7 +195,7 @@ def _decode_program(config: LlamaConfig, run: Run, on: Partition) -> Any:
 
     def following(params: Params, cache: Cache, step: Step, key: Array, sampling: Sampling) -> tuple[Array, Cache]:
         params, cache = on.fetch(params), on.fetch(cache, "cache")
-        logits, cache = decode(config, run, params, cache, step, constrain=on.constrain)
+        logits, cache = decode(config, run, params, cache, step, constrain=constrain_of(on))
         return sample(logits, row_keys(key, step.slot + 1 - step.starts), sampling), cache
 
     # The tokens are whole on every device: a few bytes, which each host can then read.

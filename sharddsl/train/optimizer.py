@@ -43,9 +43,10 @@ def init(run: Training, params: Params) -> OptState:
 def update(run: Training, grads: Params, state: OptState, params: Params) -> Updated:
     """One step of AdamW: clip, moments, decoupled weight decay, learning rate. `grads` are of any float dtype."""
     grads, weights = _float32(grads), state.get("master", params)
-    norm = optax.global_norm(grads)
-    if run.clip:
-        grads, _ = optax.clip_by_global_norm(run.clip).update(grads, optax.EmptyState())
+    norm = optax.tree.norm(grads)
+    if run.clip:  # by the norm that is there: optax's own would compute it again, with an all-reduce per param
+        scale = jnp.minimum(1.0, run.clip / norm)
+        grads = jax.tree.map(lambda grad: grad * scale, grads)
     steps, adam = _adam(run).update(grads, optax.ScaleByAdamState(state["count"], state["mu"], state["nu"]))
     decay = optax.add_decayed_weights(run.weight_decay, mask=decayed)
     steps, _ = decay.update(steps, decay.init(weights), weights)

@@ -13,6 +13,7 @@ from jax import Array
 
 from sharddsl.llama.attention import choose_kernel
 from sharddsl.llama.forward import Params, abstract_params, forward, init_params
+from sharddsl.llama.sums import constrain_of
 from sharddsl.models.config import LlamaConfig
 from sharddsl.partition import Partition, born_sharded
 from sharddsl.train import optimizer
@@ -142,7 +143,7 @@ class Program:
             self.run,
             params,
             batch.tokens,
-            constrain=self.partition.constrain,
+            constrain=constrain_of(self.partition),
             segments=batch.segments,
             kernel=choose_kernel(self.partition, self.config, self.run),
             gradients=self.partition.constrain,
