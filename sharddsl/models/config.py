@@ -11,7 +11,7 @@ from sharddsl.spec.model import Mode, Model
 Size = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Precision = Literal["f32", "bf16_compute", "bf16_master"]
-Optimizer = Literal["adamw"]
+Optimizer = Literal["adamw", "adafactor"]
 
 
 class RopeScaling(Model):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from sharddsl.models.config import LlamaConfig, Run
+from sharddsl.models.factored import factored_dims
 from sharddsl.spec.model import Namespace
 from sharddsl.tensors.model import LAYERS, Inventory, Path, Tensor
 
@@ -112,15 +113,38 @@ def _params(config: LlamaConfig, run: Run) -> Iterator[Tensor]:
 
 
 def _optimizer(params: tuple[Tensor, ...], run: Run) -> Iterator[Tensor]:
-    """AdamW's state (Loshchilov & Hutter 2019): two float32 moments per param, a float32 master copy where the params
-    are bfloat16, and a step counter."""
-    leaves = ("mu", "nu", "master") if run.precision == "bf16_master" else ("mu", "nu")
-    for leaf in leaves:
-        for param in params:
-            at = param.path
-            path = Path((leaf, *at.segments), at.layer, 0 if at.layer is None else at.layer_at + 1)
-            yield replace(param, namespace="opt", path=path, dtype="float32", param=at)
+    """The optimizer's state, all float32 but a step counter. AdamW (Loshchilov & Hutter 2019) has two moments per
+    param. Adafactor (Shazeer & Stern 2018) has the means of the second over the two largest dims of a matrix, each
+    lacking one of them; of what is too small to factor it has the whole. A bfloat16 param has a float32 master copy
+    besides."""
+    if run.optimizer == "adafactor":
+        yield from (tensor for param in params for tensor in _second_moments(param))
+    else:
+        yield from (_state(param, leaf) for leaf in ("mu", "nu") for param in params)
+    if run.precision == "bf16_master":
+        yield from (_state(param, "master") for param in params)
     yield Tensor("opt", Path(("count",)), (), (), "int32")
+
+
+def _second_moments(param: Tensor) -> Iterator[Tensor]:
+    inner = [dim for dim, name in enumerate(param.dims) if name != LAYERS]
+    factors = factored_dims([param.shape[dim] or 0 for dim in inner])
+    if factors is None:
+        yield _state(param, "v")
+        return
+    for leaf, lacking in zip(("v_row", "v_col"), reversed(factors), strict=True):
+        at = inner[lacking]
+        whole = _state(param, leaf)
+        yield replace(
+            whole, dims=whole.dims[:at] + whole.dims[at + 1 :], shape=whole.shape[:at] + whole.shape[at + 1 :]
+        )
+
+
+def _state(param: Tensor, leaf: str) -> Tensor:
+    """A leaf of the optimizer's state, of its param's shape."""
+    at = param.path
+    path = Path((leaf, *at.segments), at.layer, 0 if at.layer is None else at.layer_at + 1)
+    return replace(param, namespace="opt", path=path, dtype="float32", param=at)
 
 
 def _activations(config: LlamaConfig, run: Run) -> Iterator[Tensor]:

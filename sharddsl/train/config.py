@@ -19,7 +19,8 @@ class Training(Run):
     """A run of training: `steps` steps from `seed`, which draws the initial weights and the order of the data.
 
     The learning rate rises linearly from 0 to `lr` within `warmup` steps (None: a tenth of the steps), and then falls
-    by `schedule` to `lr_end · lr` at the last step. `weight_decay` is AdamW's, decoupled (arXiv 1711.05101), on weights
+    by `schedule` to `lr_end · lr` at the last step. Adafactor's is relative to the weights' root mean square, and wants
+    some 1e-2. `weight_decay` is decoupled (arXiv 1711.05101), on weights
     of two dims and more. Gradients whose global norm is over `clip` are scaled down to it (0: never). `b1`, `b2` and
     `eps` are Adam's (arXiv 1412.6980); the defaults are those of LLaMA's pretraining (arXiv 2302.13971, section 2.3),
     except for eps, which it does not state.

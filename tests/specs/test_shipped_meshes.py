@@ -25,11 +25,14 @@ def meshes(axes: tuple[str, ...]) -> Iterator[dict[str, int]]:
             yield dict(zip(axes, sizes, strict=True))
 
 
-@pytest.mark.parametrize("mode", ["train", "prefill", "decode"])
+RUNS = [{"mode": "train"}, {"mode": "prefill"}, {"mode": "decode"}, {"mode": "train", "optimizer": "adafactor"}]
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: "-".join(run.values()))
 @pytest.mark.parametrize("name", spec.list_specs())
-def test_every_mesh_of_eight(name: str, mode: str) -> None:
+def test_every_mesh_of_eight(name: str, run: dict[str, str]) -> None:
     shipped = spec.load(name).checked()
-    tensors = models.inventory(models.preset("llama_tiny"), Run.model_validate({"mode": mode, "batch": 8, "seq": 64}))
+    tensors = models.inventory(models.preset("llama_tiny"), Run.model_validate({"batch": 8, "seq": 64, **run}))
     assert shipped.mesh is not None
     tried = 0
     for mesh in meshes(shipped.mesh.names):

@@ -111,6 +111,23 @@ def test_remat_changes_no_loss(remat: Any) -> None:
     assert again == pytest.approx(kept, rel=1e-6)
 
 
+@pytest.mark.slow
+def test_factored_state_is_born_split_by_the_names_of_its_dims() -> None:
+    """llama_tiny: the table is (vocab 512, embed 128). Its row factor has embed, its column factor vocab; the rule is
+    `opt.embed.w: {vocab: mp, embed: fsdp}`."""
+    fields: dict[str, Any] = {"optimizer": "adafactor", "lr": 1e-2}
+    of = program("llama/fsdp_tp", {"dp": 1, "fsdp": 4, "mp": 2}, **fields)
+    state, found = train(of, 3)
+    opt = state["opt"]
+    assert opt["v_row"]["embed"]["w"].sharding.spec == P("fsdp")
+    assert opt["v_col"]["embed"]["w"].sharding.spec == P("mp")
+    assert opt["v_row"]["layers"]["mlp"]["w_in"].sharding.spec == P(None, "fsdp")
+    assert opt["v_col"]["layers"]["mlp"]["w_in"].sharding.spec == P(None, "mp")
+    assert opt["v"]["layers"]["attn"]["wq"].sharding.spec == P(None, "fsdp", "mp", None)
+    _, alone = train(program("llama/dp", {"dp": 1}, **fields), 3)
+    assert [float(m.loss) for m in found] == pytest.approx([float(m.loss) for m in alone], rel=2e-5)
+
+
 # ------------------------------------------------------------------------------------------- the partitioned program
 
 
