@@ -14,7 +14,7 @@ from sharddsl.cli.arguments import Parser
 from sharddsl.config.jobs import Job, Request
 from sharddsl.findings import UsageError
 
-_DEFAULT_RUN = {"show": "train", "generate": "generate"}
+_DEFAULT_RUN = {"show": "train", "generate": "generate", "train": "train"}
 """The commands that take overrides, with the run config that each has by default."""
 
 
@@ -56,9 +56,10 @@ def _offer(words: Iterable[str], begun: str) -> int:
 
 
 def _parser(command: str) -> Parser:
-    from sharddsl.cli import generate, show
+    from sharddsl.cli import generate, show, train
 
-    return show.make_parser() if command == "show" else generate.make_parser()
+    makers = {"show": show.make_parser, "generate": generate.make_parser, "train": train.make_parser}
+    return makers[command]()
 
 
 def _ask_hydra(argv: Sequence[str], command: str) -> int:

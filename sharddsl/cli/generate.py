@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from sharddsl.cli.arguments import Parser, hydra_flags, number
+from sharddsl.cli.children import run_job
 from sharddsl.cli.failure import guarded
 from sharddsl.config.jobs import Job, Request, run
 from sharddsl.findings import UsageError
@@ -145,8 +143,7 @@ def _read_stdin() -> str:
 
 
 def _in_child(overrides: tuple[str, ...], wanted: Wanted) -> int:
-    """One job of a multirun, in a process of its own: jobs need different numbers of virtual devices, and a process can
-    make them once."""
+    """One job of a multirun."""
     options = {
         "--rule": wanted.rules,
         "--prompt": wanted.prompts,
@@ -156,12 +153,6 @@ def _in_child(overrides: tuple[str, ...], wanted: Wanted) -> int:
         "--top-p": (wanted.top_p,),
         "--seed": (wanted.seed,),
     }
-    command = [sys.executable, "-P", "-m", "sharddsl", "generate", *overrides]
-    command += [f"{name}={value}" for name, values in options.items() for value in values if value is not None]
-    command += ["--raw"] * wanted.raw + ["--quiet"] * wanted.quiet
-    here = str(Path(__file__).parents[2])  # the same sharddsl, whatever the working folder holds
-    path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
-    if not wanted.quiet:
-        print(f"== {' '.join(overrides)}", flush=True)
-    done = subprocess.run(command, input=wanted.stdin.encode(), env=os.environ | {"PYTHONPATH": path}, check=False)
-    return done.returncode if done.returncode >= 0 else 128 - done.returncode
+    arguments = [f"{name}={value}" for name, values in options.items() for value in values if value is not None]
+    arguments += ["--raw"] * wanted.raw + ["--quiet"] * wanted.quiet
+    return run_job("generate", overrides, arguments, heading=not wanted.quiet, stdin=wanted.stdin)

@@ -13,20 +13,23 @@ from sharddsl.cli.answers import Answer, Page
 from sharddsl.cli.generate import Wanted, refuse_empty
 from sharddsl.cli.placement import Layouts, described, refuse_too_large
 from sharddsl.cli.progress import Progress, progress
+from sharddsl.cli.sources import DEMO_MODEL, has_demo_weights, open_source, tokenizer_of
+from sharddsl.config.groups import RUNS
 from sharddsl.config.schema import Config
 from sharddsl.config.weights import path_of
 from sharddsl.findings import UsageError
-from sharddsl.models import PRESETS, Run
+from sharddsl.models import Run
 from sharddsl.spec.model import Mode
+from sharddsl.train.config import Training
 
 if TYPE_CHECKING:
+    import jax
+
     from sharddsl.llama.generate import Generator
     from sharddsl.llama.sampling import Sampling
     from sharddsl.llama.tokenizer import Tokenizer
     from sharddsl.llama.weights import WeightSource
     from sharddsl.partition import Partition
-
-_DEMO_MODEL = "smollm2_135m"
 
 
 def generate(config: Config, wanted: Wanted) -> None:
@@ -34,17 +37,17 @@ def generate(config: Config, wanted: Wanted) -> None:
     texts = wanted.texts or config.data.prompts
     _check(config, texts)
     shown = progress(wanted.quiet)
-    layouts = Layouts(config, wanted.rules)
+    layouts = Layouts(config, wanted.rules, ("prefill", "decode"))
     layouts.check()
     with shown.step("starting jax"):
         _sampling(wanted)  # so that a value out of range is told now
         devices = layouts.devices()
-        partitions = layouts.partitions(devices, len(texts))
-        refuse_too_large(partitions["prefill"])
+        partitions = _partitions(layouts, devices, config.run, len(texts))
+        refuse_too_large(partitions["prefill"], "the weights", "param")
     for line in described(layouts, partitions):
         shown.say(line)
-    source = _source(config, shown)
-    tokenizer = _tokenizer(config, source)
+    source = open_source(config.weights, shown)
+    tokenizer = tokenizer_of(config.model, source)
     rows = [
         Answer(text, tokens, tokenizer.stream())
         for text, tokens in zip(texts, _tokens(tokenizer, texts, wanted.raw, shown), strict=True)
@@ -52,6 +55,18 @@ def generate(config: Config, wanted: Wanted) -> None:
     _check_rows(config, rows, wanted)
     generator = _generator(config, source, partitions, shown)
     _stream(generator, rows, tokenizer.stop_ids, wanted, shown)
+
+
+def _partitions(layouts: Layouts, devices: list[jax.Device], run: Run, rows: int) -> dict[Mode, Partition]:
+    """Those of both programs, for as many prompts."""
+    from math import lcm
+
+    from sharddsl.llama.generate import fill_batch
+
+    # A `when` may ask about the batch, which is known once the mesh says what it must be a multiple of.
+    first = layouts.partitions(devices)
+    multiple = lcm(*(partition.multiple_of("batch", "act", "batch", "cache") for partition in first.values()))
+    return layouts.partitions(devices, run.model_copy(update={"batch": fill_batch(rows, multiple)}))
 
 
 def _check(config: Config, texts: Sequence[str]) -> None:
@@ -63,16 +78,24 @@ def _check(config: Config, texts: Sequence[str]) -> None:
     for name in ("batch", "seq"):
         if getattr(config.run, name) is not None:
             raise UsageError(f"run.{name}: the prompts and --max-tokens decide it; leave it out")
+    useless = [
+        name
+        for name in Training.model_fields
+        if name not in Run.model_fields and getattr(config.run, name) != getattr(RUNS["generate"], name)
+    ]
+    if useless:
+        at = " (its seed is --seed)" if useless[0] == "seed" else ""
+        raise UsageError(f"run.{useless[0]}: it is a part of training, and generate does not use it; leave it out{at}")
     if config.run.mode != "prefill":  # that of run=generate
         raise UsageError(
             f"run.mode={config.run.mode}: generate runs prefill and then decode; leave run= and run.mode= out, and "
             "give what is wanted of another run by itself, as in run.precision=bf16_compute"
         )
     path_of(config.weights)  # a missing file is told now: jax takes seconds to start
-    if config.weights == "auto" and config.model != PRESETS[_DEMO_MODEL]:
-        changed = " with other values than the preset's" if config.model.name == _DEMO_MODEL else ""
+    if config.weights == "auto" and not has_demo_weights(config.model):
+        changed = " with other values than the preset's" if config.model.name == DEMO_MODEL else ""
         raise UsageError(
-            f"there are no weights for {config.model.name}{changed} to fetch (weights=auto knows {_DEMO_MODEL}): give "
+            f"there are no weights for {config.model.name}{changed} to fetch (weights=auto knows {DEMO_MODEL}): give "
             "weights=PATH, a GGUF file or a Hugging Face folder, or weights=random to see it run"
         )
 
@@ -88,31 +111,6 @@ def _check_rows(config: Config, rows: Sequence[Answer], wanted: Wanted) -> None:
     from sharddsl.llama.generate import check_prompts
 
     check_prompts(config.model, [row.tokens for row in rows], wanted.max_tokens)
-
-
-def _source(config: Config, shown: Progress) -> WeightSource | None:
-    """Where the weights come from; None for random ones."""
-    from sharddsl.llama.weights import open_weights
-
-    if config.weights == "random":
-        shown.say("weights: random")
-        return None
-    path = path_of(config.weights)
-    if path is None:
-        from sharddsl.llama.pretrained import demo_weights
-
-        path = demo_weights(shown.amount)
-    shown.say(f"weights: {path}")
-    return open_weights(path)
-
-
-def _tokenizer(config: Config, source: WeightSource | None) -> Tokenizer:
-    if source is None:
-        from sharddsl.llama.tokenizer import ByteTokenizer
-
-        return ByteTokenizer(config.model.vocab)
-    source.check(config.model)
-    return source.tokenizer()
 
 
 def _tokens(tokenizer: Tokenizer, texts: Sequence[str], raw: bool, shown: Progress) -> list[list[int]]:

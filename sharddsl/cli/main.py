@@ -16,6 +16,7 @@ from sharddsl.findings import UsageError
 
 COMMANDS = {
     "show": "print where every tensor of a model lies: its axes, local shape, bytes and rule",
+    "train": "train a model that is placed by a spec",
     "generate": "generate text with a model that is placed by a spec",
     "schema": "print the JSON schema of a validated spec",
 }
@@ -80,6 +81,11 @@ def _dispatch(argv: Sequence[str]) -> int:
 
             gc.enable()
             return generate.main(rest)
+        case ["train", *rest]:
+            from sharddsl.cli import train
+
+            gc.enable()
+            return train.main(rest)
         case ["schema", *rest]:
             from sharddsl.cli import schema
 

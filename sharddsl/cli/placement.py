@@ -1,4 +1,4 @@
-"""Where a generating model runs: the layouts of its two programs, and the devices that they are for."""
+"""Where a model runs: the layouts of its programs, and the devices that they are for."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from sharddsl.cli.layouts import lay_out, load_spec, smallest, usable
 from sharddsl.config.schema import Config
 from sharddsl.findings import UsageError, render
 from sharddsl.layout.model import Layout
-from sharddsl.layout.totals import totals
+from sharddsl.layout.totals import sum_known, totals
 from sharddsl.layout.words import bytes_text
-from sharddsl.spec.model import Mode
+from sharddsl.models import Run
+from sharddsl.spec.model import Mode, Namespace
 
 if TYPE_CHECKING:
     import jax
@@ -24,27 +25,34 @@ _MOST_VIRTUAL = 1024
 
 
 class Layouts:
-    """The layouts of the two programs, prefill and decode, and the devices that they are for."""
+    """The layouts of a command's programs, one for each of `modes`, and the devices that they are for: `wanted` virtual
+    ones where there is no accelerator, or as many as the mesh takes at least."""
 
-    def __init__(self, config: Config, rules: Sequence[str]) -> None:
-        self._config = config
+    def __init__(self, config: Config, rules: Sequence[str], modes: Sequence[Mode], wanted: int | None = None) -> None:
+        self._config, self._modes, self._wanted = config, tuple(modes), wanted
         self._loaded, mesh = load_spec(config, rules)
-        self.least = smallest(mesh)
-        self.inferred = [axis.name for axis in mesh.axes if axis.size == -1]
+        self.least = smallest(mesh) if wanted is None else wanted
+        self.inferred = [axis.name for axis in mesh.axes if axis.size == -1] if wanted is None else []
 
     def check(self) -> None:
         """Raises `ShardError` for what does not fit on the fewest devices."""
         if self.least > _MOST_VIRTUAL:
             return  # only accelerators can be as many, and they are counted once jax has started
-        for mode in ("prefill", "decode"):
-            self._layout(mode, self.least, None)
+        for mode in self._modes:
+            self._layout(mode, self.least, self._config.run)
 
     def devices(self) -> list[jax.Device]:
-        """The machine's accelerators, or as many virtual CPU devices as the mesh takes where it has none."""
+        """The machine's accelerators, or virtual CPU devices where it has none."""
         from sharddsl.partition import ensure_devices
 
         if self.least <= _MOST_VIRTUAL:
-            return ensure_devices(self.least)
+            devices = ensure_devices(self.least)
+            if self._wanted not in (None, len(devices)):
+                raise UsageError(
+                    f"--devices {self._wanted}: this machine has {len(devices)} {devices[0].platform} devices, all of "
+                    "which are used; leave it out"
+                )
+            return devices
         devices = ensure_devices(1)
         if devices[0].platform == "cpu":
             raise UsageError(
@@ -53,48 +61,36 @@ class Layouts:
             )
         return devices
 
-    def partitions(self, devices: list[jax.Device], rows: int) -> dict[Mode, Partition]:
-        """Prefill's and decode's partition on these devices, for as many prompts."""
-        from sharddsl.llama.generate import fill_batch
-
-        partitions = self._partitions(devices, None)
-        # A `when` may ask about the batch, which is known once the mesh says what it must be a multiple of.
-        return self._partitions(devices, fill_batch(rows, _batch_multiple(partitions)))
-
-    def _partitions(self, devices: list[jax.Device], batch: int | None) -> dict[Mode, Partition]:
+    def partitions(self, devices: list[jax.Device], run: Run | None = None) -> dict[Mode, Partition]:
+        """Each mode's partition on these devices, for the job's run or another."""
         from sharddsl.partition import Partition
 
-        modes: tuple[Mode, ...] = ("prefill", "decode")
-        return {mode: Partition.of(self._layout(mode, len(devices), batch), devices) for mode in modes}
+        run = self._config.run if run is None else run
+        return {mode: Partition.of(self._layout(mode, len(devices), run), devices) for mode in self._modes}
 
-    def _layout(self, mode: Mode, devices: int, batch: int | None) -> Layout:
-        run = self._config.run.model_copy(update={"mode": mode, "batch": batch})
+    def _layout(self, mode: Mode, devices: int, run: Run) -> Layout:
+        run = run.model_copy(update={"mode": mode})
         return usable(lay_out(self._loaded, self._config.model, run, devices))
 
 
-def refuse_too_large(partition: Partition) -> None:
-    """Raise `UsageError` where virtual CPU devices, which share the machine's memory, cannot hold the weights."""
-    per_device = totals(partition.layout)["param"].local_bytes
+def refuse_too_large(partition: Partition, what: str, *namespaces: Namespace) -> None:
+    """Raise `UsageError` where virtual CPU devices, which share the machine's memory, cannot hold these tensors."""
+    held = totals(partition.layout)
+    per_device = sum_known([held[namespace].local_bytes for namespace in namespaces])
     if partition.platform != "cpu" or per_device is None:
         return
     needed = per_device * partition.layout.mesh.size
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > memory:
         raise UsageError(
-            f"the weights take {bytes_text(needed)} on {partition.layout.mesh.size} virtual CPU devices together, and "
+            f"{what} take {bytes_text(needed)} on {partition.layout.mesh.size} virtual CPU devices together, and "
             f"this machine has {bytes_text(memory)} of memory: split them further, or take a smaller model"
         )
 
 
-def _batch_multiple(partitions: dict[Mode, Partition]) -> int:
-    from math import lcm
-
-    return lcm(*(partition.multiple_of("batch", "act", "batch", "cache") for partition in partitions.values()))
-
-
 def described(layouts: Layouts, partitions: dict[Mode, Partition]) -> Iterator[str]:
     """What a user should know about where the model runs."""
-    partition = partitions["prefill"]
+    partition = next(iter(partitions.values()))
     mesh, platform = partition.layout.mesh, partition.platform
     if platform == "cpu":
         yield f"mesh {mesh}: {mesh.size} virtual CPU device{'s' * (mesh.size > 1)}, as there is no accelerator"

@@ -66,7 +66,7 @@ def _store(request: Request) -> str:
     for plugin in (ShardSource, ShardGroups):  # a checkout has no `hydra_plugins` where Hydra would find them
         Plugins.instance().register(plugin)
     name = f"sharddsl_{request.command}"
-    choices = dict.fromkeys(groups.GROUPS, "???") | groups.defaults(request.run)
+    choices = dict.fromkeys(groups.GROUPS, "???") | groups.defaults(request.run, request.data)
     node: dict[str, Any] = {
         "defaults": [
             "_self_",

@@ -30,12 +30,13 @@ _WORDS = {"null": None, "true": True, "false": False}
 _NUMBERS_BY_NAME = frozenset({"nan", "inf"})
 
 
-def read(overrides: Sequence[str], run: str) -> Config | None:
-    """The configuration that `overrides` make, for a command whose default run is `run`; None if Hydra must read them.
+def read(overrides: Sequence[str], run: str, data: str = "none") -> Config | None:
+    """The configuration that `overrides` make, for a command that has this run and these data by default; None if Hydra
+    must read them.
 
     Raises `UsageError` for an unknown choice or key, and for a value that does not fit.
     """
-    chosen = groups.defaults(run)
+    chosen = groups.defaults(run, data)
     assigned: list[tuple[str, Any]] = []
     for override in overrides:
         match = _OVERRIDE.fullmatch(override)

@@ -47,9 +47,9 @@ SCALARS: Mapping[str, str] = MappingProxyType({"weights": "auto"})
 """The keys beside the groups, with their defaults."""
 
 
-def defaults(run: str) -> dict[str, str]:
-    """The choice of every group that has a default, for a command whose default run is `run`."""
-    return {"model": FROM_WEIGHTS, "run": run, "data": "none"}
+def defaults(run: str, data: str = "none") -> dict[str, str]:
+    """The choice of every group that has a default, for a command that has these by default."""
+    return {"model": FROM_WEIGHTS, "run": run, "data": data}
 
 
 def choices(group: str) -> tuple[str, ...]:

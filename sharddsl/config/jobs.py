@@ -12,13 +12,14 @@ from sharddsl.config.schema import Config
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a command was asked for: `command` is its name, `run` the run config that it has by default, `overrides`
-    are Hydra overrides as written, and `flags` are Hydra's own options (`--multirun`, `--cfg job`)."""
+    """What a command was asked for: `command` is its name, `run` and `data` are the choices that it has by default,
+    `overrides` are Hydra overrides as written, and `flags` are Hydra's own options (`--multirun`, `--cfg job`)."""
 
     command: str
     run: str
     overrides: tuple[str, ...]
     flags: tuple[str, ...] = ()
+    data: str = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ def run(request: Request, task: Task) -> int:
     Raises `UsageError` or `ShardError` for overrides that make no configuration.
     """
     if not request.flags:
-        config = fast.read(request.overrides, request.run)
+        config = fast.read(request.overrides, request.run, request.data)
         if config is not None:
             return task(Job(config))
     from sharddsl.config import app

@@ -19,8 +19,9 @@ def test_a_condition_that_cannot_be_judged_is_told_once(tmp_path: Path) -> None:
     overrides = ("model=llama_tiny", f"spec={file}", "spec.mesh.fsdp=2", "weights=random")
     config = fast.read(overrides, "generate")
     assert config is not None
-    layouts = Layouts(config, ())
-    assert list(described(layouts, layouts.partitions(layouts.devices(), rows=1))) == [
+    layouts = Layouts(config, (), ("prefill", "decode"))
+    run = config.run.model_copy(update={"batch": 2})
+    assert list(described(layouts, layouts.partitions(layouts.devices(), run))) == [
         "mesh [fsdp=2]: 2 virtual CPU devices, as there is no accelerator",
         "  not known here: seq > 10 (taken not to hold)",
     ]

@@ -1,0 +1,56 @@
+"""CSV and TensorBoard files of a run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from sharddsl.findings import UsageError
+from sharddsl.train.records import sinks
+
+FIGURES = {"step": 1, "loss": 2.5, "grad_norm": 1.0, "lr": 0.1, "tokens": 100, "tokens/s": 50.0, "step_time": 2.0}
+
+
+def test_csv_has_every_step_before_the_run_ends(tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    with sinks(str(path), None) as kept:
+        for keep in kept:
+            keep(FIGURES)
+        assert path.read_text().splitlines() == [
+            "step,loss,grad_norm,lr,tokens,tokens/s,step_time,mfu",
+            "1,2.5,1.0,0.1,100,50.0,2.0,",
+        ]
+
+
+def test_a_csv_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    path.write_text("precious")
+    with pytest.raises(UsageError, match="it is there already"), sinks(str(path), None):
+        pass
+    assert path.read_text() == "precious"
+
+
+def test_a_csv_file_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file or directory"), sinks(str(tmp_path / "no" / "run.csv"), None):
+        pass
+
+
+def test_tensorboard_writes_event_files(tmp_path: Path) -> None:
+    from tensorboardX import proto  # noqa: F401  # declared for tests; the format is its own
+
+    with sinks(None, str(tmp_path / "tb")) as kept:
+        for keep in kept:
+            keep(FIGURES)
+    (events,) = (tmp_path / "tb").iterdir()
+    content = events.read_bytes()
+    assert b"train/loss" in content
+    assert b"train/step_time" in content
+    assert b"train/step\n" not in content
+
+
+def test_without_the_package_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    with pytest.raises(UsageError, match=r"pip install 'sharddsl\[tensorboard\]'"), sinks(None, str(tmp_path)):
+        pass
