@@ -12,7 +12,7 @@ BIN = $(VENV)/bin
 .PHONY: help demo test fast lint pytest clean
 
 help:
-	@echo "make demo   real weights, placed on 6 devices, generating text"
+	@echo "make demo   real weights, placed on 6 devices, generating text, and fine-tuned"
 	@echo "make test   lint, types, import contracts and all tests"
 	@echo "make fast   the same without the slow tests"
 
@@ -20,6 +20,8 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/sharddsl show model=smollm2_135m spec=llama/fsdp_tp spec.mesh.fsdp=2 spec.mesh.mp=3
 	$(BIN)/sharddsl generate model=smollm2_135m spec=llama/fsdp_tp spec.mesh.fsdp=2 spec.mesh.mp=3 \
 	  --prompt "In two sentences: why is the sky blue?"
+	$(BIN)/sharddsl train model=smollm2_135m spec=llama/fsdp spec.mesh.fsdp=4 data=demo \
+	  run.steps=4 run.batch=4 run.seq=32 run.precision=f32
 
 test: lint pytest
 

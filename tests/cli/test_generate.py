@@ -14,7 +14,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-RANDOM = ("model=llama_tiny", "spec=llama/fsdp", "spec.mesh.fsdp=8", "weights=random", "--max-tokens=3")
+RANDOM = (
+    "model=llama_tiny",
+    "model.layers=1",
+    "spec=llama/fsdp",
+    "spec.mesh.fsdp=8",
+    "weights=random",
+    "--max-tokens=3",
+)
 
 
 def generate(
