@@ -9,6 +9,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+_LAST_WORDS_SECONDS = 10.0
+"""How long an interrupted job may take to end by itself."""
+
 
 def run_job(command: str, overrides: Sequence[str], options: Sequence[str], *, heading: bool, stdin: str = "") -> int:
     """`sharddsl COMMAND` with a job's overrides and the options of them all; its exit code."""
@@ -17,5 +20,18 @@ def run_job(command: str, overrides: Sequence[str], options: Sequence[str], *, h
     path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
     if heading:
         print(f"== {' '.join(overrides)}", flush=True)
-    done = subprocess.run(words, input=stdin.encode(), env=os.environ | {"PYTHONPATH": path}, check=False)
-    return done.returncode if done.returncode >= 0 else 128 - done.returncode
+    with subprocess.Popen(words, stdin=subprocess.PIPE, env=os.environ | {"PYTHONPATH": path}) as child:
+        try:
+            child.communicate(stdin.encode())
+        except KeyboardInterrupt:
+            _let_end(child)
+            raise
+    return child.returncode if child.returncode >= 0 else 128 - child.returncode
+
+
+def _let_end(child: subprocess.Popen[bytes]) -> None:
+    """Wait for a job that the terminal has interrupted too: it finishes its step and says what it measured."""
+    try:
+        child.wait(_LAST_WORDS_SECONDS)
+    except subprocess.TimeoutExpired:
+        child.kill()

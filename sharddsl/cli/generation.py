@@ -31,6 +31,14 @@ if TYPE_CHECKING:
     from sharddsl.llama.weights import WeightSource
     from sharddsl.partition import Partition
 
+_ONLY_TRAINING = (
+    *(name for name in Training.model_fields if name not in Run.model_fields),
+    "accum",
+    "optimizer",
+    "remat",
+)
+"""The parts of a run that say nothing about generating."""
+
 
 def generate(config: Config, wanted: Wanted) -> None:
     """Generate and print. Raises `ShardError` or `UsageError` for what cannot be done."""
@@ -78,11 +86,7 @@ def _check(config: Config, texts: Sequence[str]) -> None:
     for name in ("batch", "seq"):
         if getattr(config.run, name) is not None:
             raise UsageError(f"run.{name}: the prompts and --max-tokens decide it; leave it out")
-    useless = [
-        name
-        for name in Training.model_fields
-        if name not in Run.model_fields and getattr(config.run, name) != getattr(RUNS["generate"], name)
-    ]
+    useless = [name for name in _ONLY_TRAINING if getattr(config.run, name) != getattr(RUNS["generate"], name)]
     if useless:
         at = " (its seed is --seed)" if useless[0] == "seed" else ""
         raise UsageError(f"run.{useless[0]}: it is a part of training, and generate does not use it; leave it out{at}")

@@ -22,6 +22,7 @@ from sharddsl.findings import UsageError
 from sharddsl.layout.words import bytes_text
 from sharddsl.train.config import Training
 from sharddsl.train.data.files import find
+from sharddsl.train.records import check, check_folder
 
 if TYPE_CHECKING:
     from sharddsl.llama.weights import WeightSource
@@ -53,7 +54,10 @@ def train(config: Config, wanted: Wanted) -> int:
         refuse_too_large(partition, "params, gradients and optimizer state", "param", "grad", "opt")
     for line in described(layouts, partitions):
         shown.say(line)
-    source = open_source(_weights(config), shown)
+    weights = _weights(config)
+    source = open_source(weights, shown)
+    if weights != config.weights:
+        shown.say(f"  from scratch: weights=auto knows none for {config.model.name}; others: weights=PATH")
     tokenizer = tokenizer_of(config.model, source)
     assert run.batch is not None
     assert run.seq is not None
@@ -104,6 +108,9 @@ def _check(config: Config, wanted: Wanted) -> None:
         raise UsageError(f"--profile traces steps {_PROFILED[0]} to {_PROFILED[1]}: give run.steps=2 or more")
     find(config.data)
     path_of(config.weights)
+    check(wanted.csv, wanted.tensorboard)
+    if wanted.profile is not None:
+        check_folder("--profile", Path(wanted.profile).expanduser())
 
 
 def _weights(config: Config) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,10 +20,32 @@ class Sink(Protocol):
     def __call__(self, figures: Mapping[str, float], /) -> None: ...
 
 
+def check(csv_file: str | None, tensorboard: str | None) -> None:
+    """Raises `UsageError` for what `sinks` could not write. Nothing is written: a run is told before it waits for jax
+    or for weights."""
+    if csv_file is not None:
+        path = Path(csv_file).expanduser()
+        if path.exists():
+            raise _is_there(path)
+        if not (path.parent.is_dir() and os.access(path.parent, os.W_OK | os.X_OK)):
+            raise _unwritable("--csv", path, f"{path.parent} is no folder that can be written")
+    if tensorboard is not None:
+        check_folder("--tensorboard", Path(tensorboard).expanduser())
+        _writer()
+
+
+def check_folder(option: str, folder: Path) -> None:
+    """Raises `UsageError`, in the option's name, for a folder that can neither be made nor written into."""
+    nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
+        raise _unwritable(option, folder, f"{nearest} is no folder that can be written")
+
+
 @contextmanager
 def sinks(csv_file: str | None, tensorboard: str | None) -> Iterator[list[Sink]]:
     """Those that were asked for, open until the end of the block. Each step is written at once, so that a run that is
-    stopped keeps what it measured. Raises `UsageError` for what cannot be written, before anything is."""
+    stopped keeps what it measured; a CSV file without any step is not left behind. Raises `UsageError` for what cannot
+    be written, before anything is."""
     with ExitStack() as stack:
         found: list[Sink] = []
         if csv_file is not None:
@@ -37,30 +60,37 @@ def _csv(path: Path) -> Iterator[Sink]:
     try:
         file = path.open("x", newline="", encoding="utf-8")
     except FileExistsError:
-        raise UsageError(f"--csv {path}: it is there already; give another name, or remove it") from None
+        raise _is_there(path) from None
     except OSError as error:
-        raise UsageError(f"--csv {path}: it cannot be written ({error.strerror})") from None
-    with file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
+        raise _unwritable("--csv", path, error.strerror) from None
+    rows = 0
 
-        def keep(figures: Mapping[str, float]) -> None:
+    def keep(figures: Mapping[str, float]) -> None:
+        nonlocal rows
+        try:
             writer.writerow(dict(figures))
             file.flush()
+        except OSError as error:  # a disk that is full, as a rule
+            raise _unwritable("--csv", path, error.strerror) from None
+        rows += 1
 
-        yield keep
+    try:
+        with file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            yield keep
+    finally:
+        if not rows:  # else the next try would find a file that is there already
+            path.unlink(missing_ok=True)
 
 
 @contextmanager
 def _tensorboard(folder: Path) -> Iterator[Sink]:
+    make = _writer()
     try:
-        from tensorboardX import SummaryWriter
-    except ImportError:
-        raise UsageError("--tensorboard needs the package tensorboardX: pip install 'sharddsl[tensorboard]'") from None
-    try:
-        writer: Any = SummaryWriter(str(folder))
+        writer: Any = make(str(folder))
     except OSError as error:
-        raise UsageError(f"--tensorboard {folder}: it cannot be written ({error.strerror})") from None
+        raise _unwritable("--tensorboard", folder, error.strerror) from None
 
     def keep(figures: Mapping[str, float]) -> None:
         for name, value in figures.items():
@@ -72,3 +102,20 @@ def _tensorboard(folder: Path) -> Iterator[Sink]:
         yield keep
     finally:
         writer.close()
+
+
+def _writer() -> Any:
+    """What writes TensorBoard's event files."""
+    try:
+        from tensorboardX import SummaryWriter
+    except ImportError:
+        raise UsageError("--tensorboard needs the package tensorboardX: pip install 'sharddsl[tensorboard]'") from None
+    return SummaryWriter
+
+
+def _is_there(path: Path) -> UsageError:
+    return UsageError(f"--csv {path}: it is there already; give another name, or remove it")
+
+
+def _unwritable(option: str, path: Path, why: str | None) -> UsageError:
+    return UsageError(f"{option} {path}: it cannot be written ({why})")

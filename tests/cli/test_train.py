@@ -46,6 +46,7 @@ def test_a_run_from_scratch(tmp_path: Path) -> None:
     assert len(steps) == len(out.splitlines())
     assert float(steps[4]["loss"]) < float(steps[0]["loss"]) - 0.5
     assert "mesh [fsdp=2]: 2 virtual CPU devices, as there is no accelerator" in said
+    assert "from scratch: weights=auto knows none for llama_tiny" in said
     assert "batch 8 of 32 tokens" in said
     assert re.search(r"^5 of 5 steps: loss \d\.\d{4} → \d\.\d{4}, [\d,]+ tokens/s, ", said, re.MULTILINE)
     assert len(csv.read_text().splitlines()) == 6
@@ -106,6 +107,9 @@ REFUSED = [
     (("data=./nothing.txt",), 2, "nothing.txt"),
     (("weights=./nothing",), 2, "weights=./nothing: there is no such file or folder"),
     (("run.steps=1", "--profile=x"), 2, "--profile traces steps 2 to 4"),
+    (("--csv=/nowhere/run.csv",), 2, "--csv /nowhere/run.csv: it cannot be written (/nowhere is no folder"),
+    (("--tensorboard=/dev/null/run",), 2, "--tensorboard /dev/null/run: it cannot be written (/dev/null is no folder"),
+    (("--profile=/dev/null/run",), 2, "--profile /dev/null/run: it cannot be written (/dev/null is no folder"),
     (("--steps=3",), 2, "it is a part of the run: run.steps=…"),
     (("--devices=0",), 2, "'0' is not a number of devices"),
 ]
@@ -126,6 +130,8 @@ def test_a_batch_that_the_mesh_cannot_share_out(capsys: pytest.CaptureFixture[st
     assert "batch sizes that this mesh allows are multiples of 8: 8, 16, 24" in capsys.readouterr().err
 
 
-def test_generate_refuses_what_only_training_has(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["generate", *TINY, "weights=random", "--prompt=x", "run.lr=1"]) == 2
-    assert "run.lr: it is a part of training, and generate does not use it" in capsys.readouterr().err
+@pytest.mark.parametrize("override", ["run.lr=1", "run.accum=2", "run.optimizer=adafactor", "run.remat=full"])
+def test_generate_refuses_what_only_training_has(override: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", *TINY, "weights=random", "--prompt=x", override]) == 2
+    name = override.partition("=")[0]
+    assert f"{name}: it is a part of training, and generate does not use it" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sharddsl.findings import UsageError
-from sharddsl.train.records import sinks
+from sharddsl.train.records import check, sinks
 
 FIGURES = {"step": 1, "loss": 2.5, "grad_norm": 1.0, "lr": 0.1, "tokens": 100, "tokens/s": 50.0, "step_time": 2.0}
 
@@ -35,6 +35,21 @@ def test_a_csv_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
 def test_a_csv_file_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file or directory"), sinks(str(tmp_path / "no" / "run.csv"), None):
         pass
+
+
+def test_a_run_without_a_step_leaves_no_csv_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    with pytest.raises(KeyboardInterrupt), sinks(str(path), None):
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_checking_writes_nothing_and_refuses_what_is_there(tmp_path: Path) -> None:
+    check(str(tmp_path / "run.csv"), str(tmp_path / "new" / "tb"))
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "run.csv").write_text("precious")
+    with pytest.raises(UsageError, match="it is there already"):
+        check(str(tmp_path / "run.csv"), None)
 
 
 def test_tensorboard_writes_event_files(tmp_path: Path) -> None:
