@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sharddsl.cli.interrupts import Interrupts, interrupts
 from sharddsl.cli.placement import Layouts, described, refuse_too_large
 from sharddsl.cli.progress import Progress, progress
 from sharddsl.cli.sources import has_demo_weights, open_source, tokenizer_of
@@ -42,6 +43,11 @@ _PROFILED = (2, 4)
 
 def train(config: Config, wanted: Wanted) -> int:
     """Train and print; the exit code. Raises `ShardError` or `UsageError` for what cannot be done."""
+    with interrupts() as noted:
+        return _train(config, wanted, noted)
+
+
+def _train(config: Config, wanted: Wanted, noted: Interrupts) -> int:
     _check(config, wanted)
     shown = progress(wanted.quiet)
     layouts = Layouts(config, wanted.rules, ("train",), wanted.devices)
@@ -81,7 +87,9 @@ def train(config: Config, wanted: Wanted) -> int:
         gauge = Gauge(config.model, run, list(partition.mesh.devices.flat))
         loop = Loop(program, step, state)
         with _profiler(wanted.profile) as profiler:
-            return _run(loop.run(feed, run.steps), gauge, wanted, shown, [*kept, profiler])
+            noted.check()
+            with noted.held():
+                return _run(loop.run(feed, run.steps), gauge, wanted, shown, [*kept, profiler], noted=noted)
 
 
 def sized(config: Config, partition: Partition) -> Training:
@@ -132,7 +140,15 @@ def _state(program: Program, source: WeightSource | None, shown: Progress) -> St
     return program.state_of(params)
 
 
-def _run(records: Iterator[Record], gauge: Gauge, wanted: Wanted, shown: Progress, kept: Sequence[Sink]) -> int:
+def _run(
+    records: Iterator[Record],
+    gauge: Gauge,
+    wanted: Wanted,
+    shown: Progress,
+    kept: Sequence[Sink],
+    *,
+    noted: Interrupts,
+) -> int:
     """Every step; the exit code. What was measured is told however it ends."""
     done: list[Record] = []
     steps = steps_for(sys.stdout, gauge.run.steps, wanted.log_every)
@@ -143,6 +159,7 @@ def _run(records: Iterator[Record], gauge: Gauge, wanted: Wanted, shown: Progres
             steps.show(figures)
             for keep in kept:
                 keep(figures)
+            noted.check()
     except KeyboardInterrupt:
         return 130
     finally:
