@@ -3,9 +3,10 @@
 All start from the same weights, see the same four batches and compute in float32. Layouts differ in the order in which
 sums are taken: over the rows of the batch, the contracted dims of split weights, the parts of a split vocabulary. A sum
 of n terms is off by some √n·2⁻²⁴ of the sum of their sizes; the longest here has 512 (of ffn, and of the vocabulary),
-so 1.4e-6. Adam divides by the gradient's own size, which passes a relative difference on undiminished. Over three
-updates we allow ten times that, 2e-5, where what a wrong row or a forgotten reduction would do is beyond 1e-3. The norm
-of the gradients is no mean over many tokens, and gets 1e-4.
+so 1.4e-6 at most, and less in a mean over 96 targets. Adam divides by the gradient's own size, which passes a relative
+difference on undiminished. Over three updates we allow some four times that, 5e-6 (measured: 3e-7), where what a wrong
+row or a forgotten reduction would do is beyond 1e-3. The norm of the gradients is no mean over many tokens, and its
+path bends sharply: it gets 1e-4 (measured: 1e-5).
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def weights() -> Params:
     return params
 
 
-def curve(name: str, mesh: dict[str, int], lr: float = 1e-2) -> Curve:
+def curve(name: str, mesh: dict[str, int], lr: float = 3e-3) -> Curve:
     of = program(name, mesh, lr=lr, warmup=1)
     params = jax.device_put(weights(), of.partition.shardings(weights()))
     _, found = train(of, STEPS, of.state_of(params))
@@ -75,5 +76,5 @@ def test_the_reference_moves() -> None:
 @pytest.mark.parametrize(("name", "mesh"), CASES, ids=[f"{n}-{'x'.join(map(str, m.values()))}" for n, m in CASES])
 def test_one_loss_curve(name: str, mesh: dict[str, int]) -> None:
     losses, norms = curve(name, mesh)
-    assert losses == pytest.approx(alone()[0], rel=2e-5)
+    assert losses == pytest.approx(alone()[0], rel=5e-6)
     assert norms == pytest.approx(alone()[1], rel=1e-4)
