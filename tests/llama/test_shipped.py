@@ -35,6 +35,7 @@ def alone() -> list[list[int]]:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", spec.list_specs())
 def test_shipped_layouts_give_the_same_tokens(name: str, alone: list[list[int]]) -> None:
     first, after = shipped(name, "prefill", seq=32), shipped(name, "decode", seq=128)

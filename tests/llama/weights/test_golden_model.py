@@ -132,6 +132,7 @@ def test_zero_1_and_2_generate_as_dp_does(spec: str, mode: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("spec", "mesh"), SHIPPED, ids=[spec for spec, _ in SHIPPED])
 def test_every_shipped_layout_gives_smollm2s_greedy_text(
     smollm2: WeightSource, spec: str, mesh: dict[str, int]
