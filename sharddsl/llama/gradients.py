@@ -6,6 +6,7 @@ layer by layer, is reduce-scattered (ZeRO stage 2, arXiv 1910.02054, section 5.2
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 import jax
@@ -30,14 +31,20 @@ def pin_gradients(params: Tree, constrain: Constrain, prefix: str = "") -> Tree:
     Only reverse mode can differentiate through this.
     """
     leaves, structure = named_leaves(params)
-    pinned: Tree = tree_unflatten(structure, [_pin(x, f"grad.{prefix}{path}", constrain) for path, x in leaves])
-    return pinned
+
+    def pinned(x: Any, name: str) -> Any:
+        return with_gradient(x, lambda gradient: constrain(gradient, name))
+
+    same: Tree = tree_unflatten(structure, [pinned(x, f"grad.{prefix}{path}") for path, x in leaves])
+    return same
 
 
-def _pin(x: Any, name: str, constrain: Constrain) -> Any:
+def with_gradient(x: Any, change: Callable[[Array], Array]) -> Any:
+    """x itself, whose gradient goes through `change` on its way back."""
+
     @jax.custom_vjp
     def same(x: Array) -> Array:
         return x
 
-    same.defvjp(lambda x: (x, None), lambda _, gradient: (constrain(gradient, name),))
+    same.defvjp(lambda x: (x, None), lambda _, gradient: (change(gradient),))
     return same(x)

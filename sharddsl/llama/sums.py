@@ -1,24 +1,25 @@
 """Where a product's terms lie on several devices: pinned so that XLA adds up the right ones.
 
-XLA's partitioner miscompiles one such product (jax 0.10.2 and 0.12.0.1, every backend's partitioner is the same one):
+XLA's partitioner miscompiles such a product (measured with jax 0.10.2 and 0.12.0.1, on CPU devices):
 
     x [(dp, fsdp), None, mp] · w [mp, fsdp]  →  [(dp, fsdp), None, mp],  with fsdp = mp in size and dp > 1
 
 Rows of the result come from other devices' rows, and nothing says so. The layouts of EasyLM and MaxText hold it in the
 forward pass (their MLP's output, or the residual stream, is split along `embed`) and in the backward pass (the gradient
-of what a column-parallel weight reads). With the sum first pinned whole along `embed`, the result is right, and the
-program moves the same bytes: a sum of which each device then takes its part. `tests/llama/test_sums.py` holds the
-smallest program that goes wrong, and fails when XLA mends it.
+of what a column-parallel weight reads). With the sum first pinned whole along `embed`, of which each device then takes
+its part, the result is right. `tests/llama/test_sums.py` holds the smallest program that goes wrong, and fails when XLA
+mends it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 from jax import Array
-from jax.sharding import NamedSharding
 
 from sharddsl.layout.model import OPEN, MeshSizes, Placement
-from sharddsl.llama.gradients import Constrain
+from sharddsl.llama.gradients import Constrain, with_gradient
 from sharddsl.partition import Partition
 
 _FORWARD = frozenset({"act.attn.out", "act.mlp.out"})
@@ -33,11 +34,15 @@ def constrain_of(partition: Partition) -> Constrain:
         return partition.constrain
     whole = partition.along("batch.tokens", "batch")
 
+    def sum_whole(x: Array) -> Array:
+        summed: Array = jax.lax.with_sharding_constraint(x, whole)
+        return summed
+
     def constrain(x: Array, name: str) -> Array:
         if name in _FORWARD:
-            x = _pin_forward(x, whole)
+            x = _forward_only(sum_whole, x)
         pinned = partition.constrain(x, name)
-        return _pin_backward(pinned, whole) if name in _BACKWARD else pinned
+        return with_gradient(pinned, sum_whole) if name in _BACKWARD else pinned
 
     return constrain
 
@@ -65,22 +70,13 @@ def _is_mistaken(weight: Placement, rows: tuple[str, ...], mesh: MeshSizes) -> b
     )
 
 
-def _pin_forward(x: Array, sharding: NamedSharding) -> Array:
+def _forward_only(pin: Callable[[Array], Array], x: Array) -> Array:
+    """`pin(x)`, while x's gradient is left as it comes."""
+
     @jax.custom_vjp
-    def pin(x: Array) -> Array:
-        pinned: Array = jax.lax.with_sharding_constraint(x, sharding)
-        return pinned
+    def pinned(x: Array) -> Array:
+        return pin(x)
 
-    pin.defvjp(lambda x: (pin(x), None), lambda _, gradient: (gradient,))
-    made: Array = pin(x)
-    return made
-
-
-def _pin_backward(x: Array, sharding: NamedSharding) -> Array:
-    @jax.custom_vjp
-    def pin(x: Array) -> Array:
-        return x
-
-    pin.defvjp(lambda x: (x, None), lambda _, gradient: (jax.lax.with_sharding_constraint(gradient, sharding),))
-    made: Array = pin(x)
+    pinned.defvjp(lambda x: (pin(x), None), lambda _, gradient: (gradient,))
+    made: Array = pinned(x)
     return made

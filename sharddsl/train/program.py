@@ -126,7 +126,7 @@ class Program:
         of = jax.value_and_grad(partial(self._loss, targets=targets))
         if self.run.accum == 1:
             loss, grads = of(params, batch)
-            return loss, self.partition.constrain_tree(grads, "grad")
+            return loss, self._kept(grads)
 
         def add(sums: tuple[Array, Params], micro: Batch) -> tuple[tuple[Array, Params], None]:
             loss, grads = of(params, self._constrained(micro))

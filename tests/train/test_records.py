@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tensorboardX.proto.event_pb2 import Event
 
 from sharddsl.findings import UsageError
 from sharddsl.train.records import check, sinks
@@ -53,16 +56,21 @@ def test_checking_writes_nothing_and_refuses_what_is_there(tmp_path: Path) -> No
 
 
 def test_tensorboard_writes_event_files(tmp_path: Path) -> None:
-    from tensorboardX import proto  # noqa: F401  # declared for tests; the format is its own
-
     with sinks(None, str(tmp_path / "tb")) as kept:
         for keep in kept:
             keep(FIGURES)
-    (events,) = (tmp_path / "tb").iterdir()
-    content = events.read_bytes()
-    assert b"train/loss" in content
-    assert b"train/step_time" in content
-    assert b"train/step\n" not in content
+    (file,) = (tmp_path / "tb").iterdir()
+    found = {value.tag: (event.step, value.simple_value) for event in events(file) for value in event.summary.value}
+    assert found == {f"train/{name}": (1, pytest.approx(value)) for name, value in FIGURES.items() if name != "step"}
+
+
+def events(file: Path) -> Iterator[Any]:
+    """The events of a file of records: a length of 8 bytes and its checksum, the event, its checksum (4 bytes each)."""
+    content = file.read_bytes()
+    while content:
+        length = int.from_bytes(content[:8], "little")
+        yield Event.FromString(content[12 : 12 + length])
+        content = content[16 + length :]
 
 
 def test_without_the_package_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
