@@ -14,7 +14,7 @@ from sharddsl.cli.arguments import Parser
 from sharddsl.config.jobs import Job, Request
 from sharddsl.findings import UsageError
 
-_DEFAULT_RUN = {"show": "train", "generate": "generate", "train": "train"}
+_DEFAULT_RUN = {"show": "train", "generate": "generate", "train": "train", "bench": "train"}
 """The commands that take overrides, with the run config that each has by default."""
 
 
@@ -56,9 +56,14 @@ def _offer(words: Iterable[str], begun: str) -> int:
 
 
 def _parser(command: str) -> Parser:
-    from sharddsl.cli import generate, show, train
+    from sharddsl.cli import bench, generate, show, train
 
-    makers = {"show": show.make_parser, "generate": generate.make_parser, "train": train.make_parser}
+    makers = {
+        "show": show.make_parser,
+        "generate": generate.make_parser,
+        "train": train.make_parser,
+        "bench": bench.make_parser,
+    }
     return makers[command]()
 
 

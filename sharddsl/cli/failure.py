@@ -16,6 +16,9 @@ _WIDEST = 100
 """Columns of a line about wrong usage."""
 
 
+_ROOM = "remedy: a layout that splits more, a smaller run.batch or run.seq, run.accum=2 or run.remat=full take less"
+
+
 def report(error: Exception) -> int:
     """Say on stderr what went wrong; the exit code. `SHARDDSL_TRACEBACK=1` adds the traceback."""
     if os.environ.get("SHARDDSL_TRACEBACK") == "1":
@@ -33,6 +36,10 @@ def report(error: Exception) -> int:
         print(printable(f"sharddsl: {what}{error.strerror or error}"), file=sys.stderr)
         return 2
     name = type(error).__name__
+    if name in ("JaxRuntimeError", "XlaRuntimeError") and "RESOURCE_EXHAUSTED" in str(error):
+        what = str(error).partition("RESOURCE_EXHAUSTED:")[2].strip().split("\n")[0]
+        print(_folded(printable(f"sharddsl: a device has not enough memory: {what}\n  {_ROOM}")), file=sys.stderr)
+        return 2
     print(printable(f"sharddsl: internal error: {name}: {error} (SHARDDSL_TRACEBACK=1 shows where)"), file=sys.stderr)
     return 2
 

@@ -17,6 +17,7 @@ from sharddsl.findings import UsageError
 COMMANDS = {
     "show": "print where every tensor of a model lies: its axes, local shape, bytes and rule",
     "train": "train a model that is placed by a spec",
+    "bench": "compare specs by training with each: compile time, step time, memory",
     "generate": "generate text with a model that is placed by a spec",
     "schema": "print the JSON schema of a validated spec",
 }
@@ -86,6 +87,11 @@ def _dispatch(argv: Sequence[str]) -> int:
 
             gc.enable()
             return train.main(rest)
+        case ["bench", *rest]:
+            from sharddsl.cli import bench
+
+            gc.enable()
+            return bench.main(rest)
         case ["schema", *rest]:
             from sharddsl.cli import schema
 

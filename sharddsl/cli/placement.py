@@ -26,13 +26,22 @@ _MOST_VIRTUAL = 1024
 
 class Layouts:
     """The layouts of a command's programs, one for each of `modes`, and the devices that they are for: `wanted` virtual
-    ones where there is no accelerator, or as many as the mesh takes at least."""
+    ones where there is no accelerator, or as many as the mesh takes at least, and at least `fewest` where an axis of it
+    is inferred."""
 
-    def __init__(self, config: Config, rules: Sequence[str], modes: Sequence[Mode], wanted: int | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        rules: Sequence[str],
+        modes: Sequence[Mode],
+        wanted: int | None = None,
+        *,
+        fewest: int = 1,
+    ) -> None:
         self._config, self._modes, self._wanted = config, tuple(modes), wanted
         self._loaded, mesh = load_spec(config, rules)
-        self.least = smallest(mesh) if wanted is None else wanted
         self.inferred = [axis.name for axis in mesh.axes if axis.size == -1] if wanted is None else []
+        self.least = wanted or max(smallest(mesh), fewest if self.inferred else 1)
 
     def check(self) -> None:
         """Raises `ShardError` for what does not fit on the fewest devices."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,14 +9,12 @@ from dataclasses import replace
 from sharddsl.cli.arguments import Parser, hydra_flags, number
 from sharddsl.cli.failure import announce, guarded
 from sharddsl.cli.layouts import lay_out, load_spec
+from sharddsl.cli.page import page_width
 from sharddsl.config.jobs import Job, Request, run
 from sharddsl.findings import ShardError, errors, render
 from sharddsl.layout.model import Layout
 from sharddsl.spec.mesh import LARGEST
 from sharddsl.spec.model import Mesh, Spec
-
-_PAGE = 100
-"""Columns where the output is no terminal: what the documentation shows, and what most files and pagers fit."""
 
 
 def make_parser() -> Parser:
@@ -84,7 +81,7 @@ def _as_text(job: Job, layout: Layout) -> str:
     from sharddsl.layout import report
 
     heading = "" if job.overrides is None else f"== {' '.join(job.overrides)}\n"
-    return heading + report.to_text(layout, _width())
+    return heading + report.to_text(layout, page_width())
 
 
 def _as_json(job: Job, layout: Layout) -> str:
@@ -96,14 +93,3 @@ def _as_json(job: Job, layout: Layout) -> str:
     if job.overrides is None:
         return json.dumps(report.to_json(layout), indent=2)
     return json.dumps({"overrides": job.overrides, "layout": report.to_json(layout)})
-
-
-def _width() -> int:
-    """Columns to lay the table out for: COLUMNS, else the terminal's, else a page's."""
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns):
-        return int(columns)
-    try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or _PAGE
-    except OSError:
-        return _PAGE

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, TextIO
 
+from sharddsl.layout.words import bytes_text
+
 _FORMATS = {
     "step": "d", "loss": ".5f", "grad_norm": ".4g", "lr": ".3g", "tokens": ".0f", "tokens/s": ".0f", "mfu": ".1%",
 }  # fmt: skip
@@ -31,7 +33,12 @@ def line_of(figures: Mapping[str, float]) -> str:
 
 
 def _text(name: str, value: float) -> str:
-    return f"{value:.4f}s" if name == "step_time" else format(value, _FORMATS[name])
+    match name:
+        case "step_time":
+            return f"{value:.4f}s"
+        case "memory":
+            return f"{value / 2**20:.1f}MiB"
+    return format(value, _FORMATS[name])
 
 
 class Lines:
@@ -65,6 +72,7 @@ class Bar:
         shown = f"loss {figures['loss']:.4f}, {figures['tokens/s']:,.0f} tokens/s"
         if "mfu" in figures:
             shown += f", {figures['mfu']:.1%} MFU"
+        shown += f", {bytes_text(int(figures['memory']))} per device"
         self._bars.update(self._task, completed=int(figures["step"]), description=shown)
 
     def close(self) -> None:

@@ -13,30 +13,22 @@ from typing import TYPE_CHECKING
 
 from sharddsl.cli.interrupts import Interrupts, interrupts
 from sharddsl.cli.placement import Layouts, described, refuse_too_large
+from sharddsl.cli.prepare import check, first_state, rows_of, sized, weights_of
 from sharddsl.cli.progress import Progress, progress
-from sharddsl.cli.sources import has_demo_weights, open_source, tokenizer_of
+from sharddsl.cli.sources import open_source, tokenizer_of
 from sharddsl.cli.steps import steps_for
 from sharddsl.cli.train import Wanted
 from sharddsl.config.schema import Config
-from sharddsl.config.weights import path_of
 from sharddsl.findings import UsageError
 from sharddsl.layout.words import bytes_text
-from sharddsl.train.config import Training
-from sharddsl.train.data.files import find
-from sharddsl.train.records import check, check_folder
+from sharddsl.train.records import check as check_sinks
+from sharddsl.train.records import check_folder
 
 if TYPE_CHECKING:
-    from sharddsl.llama.weights import WeightSource
-    from sharddsl.partition import Partition
     from sharddsl.train.loop import Record
     from sharddsl.train.metrics import Gauge
-    from sharddsl.train.program import Program, State
     from sharddsl.train.records import Sink
 
-_ROWS = 8
-"""Sequences of a step where the run does not say: the fewest that the mesh can share out, but no fewer than these."""
-_TOKENS = 128
-"""Tokens of a sequence where the run does not say."""
 _PROFILED = (2, 4)
 """The first and the last step of a trace: the first step of a run waits for what is loaded once."""
 
@@ -54,13 +46,13 @@ def _train(config: Config, wanted: Wanted, noted: Interrupts) -> int:
     layouts.check()
     with shown.step("starting jax"):
         devices = layouts.devices()
-        run = sized(config, layouts.partitions(devices)["train"])
+        run = sized(config, rows_of(config, layouts.partitions(devices)["train"]))
         partitions = layouts.partitions(devices, run)
         partition = partitions["train"]
         refuse_too_large(partition, "params, gradients and optimizer state", "param", "grad", "opt")
     for line in described(layouts, partitions):
         shown.say(line)
-    weights = _weights(config)
+    weights = weights_of(config)
     source = open_source(weights, shown)
     if weights != config.weights:
         shown.say(f"  from scratch: weights=auto knows none for {config.model.name}; others: weights=PATH")
@@ -76,15 +68,15 @@ def _train(config: Config, wanted: Wanted, noted: Interrupts) -> int:
         feed = batches(config.data, tokenizer, batch=run.batch, seq=run.seq, seed=run.seed, vocab=config.model.vocab)
     with sinks(wanted.csv, wanted.tensorboard) as kept:
         from sharddsl.train.loop import Loop
-        from sharddsl.train.metrics import Gauge, state_bytes
+        from sharddsl.train.metrics import Gauge, state_bytes, step_bytes
         from sharddsl.train.program import Program
 
         program = Program(config.model, run, partition, wanted.layer_stats)
-        state = _state(program, source, shown)
+        state = first_state(program, source, shown)
         shown.say(f"params and optimizer state: {bytes_text(state_bytes(state))} per device")
         with shown.step("compiling the step"):
             step = program.compile()
-        gauge = Gauge(config.model, run, list(partition.mesh.devices.flat))
+        gauge = Gauge(config.model, run, list(partition.mesh.devices.flat), step_bytes(step))
         loop = Loop(program, step, state)
         with _profiler(wanted.profile) as profiler:
             noted.check()
@@ -92,52 +84,13 @@ def _train(config: Config, wanted: Wanted, noted: Interrupts) -> int:
                 return _run(loop.run(feed, run.steps), gauge, wanted, shown, [*kept, profiler], noted=noted)
 
 
-def sized(config: Config, partition: Partition) -> Training:
-    """The run with a batch and a sequence length, those that it names or the usual ones."""
-    run = config.run
-    multiple = partition.multiple_of("batch", "batch", "act") * run.accum
-    batch = run.batch or -(-_ROWS // multiple) * multiple
-    seq = run.seq or min(config.model.max_seq, _TOKENS)
-    return run.model_copy(update={"batch": batch, "seq": seq})
-
-
 def _check(config: Config, wanted: Wanted) -> None:
-    run, model = config.run, config.model
-    if run.mode != "train":
-        raise UsageError(f"run.mode={run.mode}: train trains; leave run= and run.mode= out")
-    if not config.weights:
-        raise UsageError("weights= is empty: give auto, random, or the path of a file or folder")
-    if run.seq is not None and run.seq > model.max_seq:
-        raise UsageError(
-            f"run.seq={run.seq} is longer than the {model.max_seq} tokens that {model.name} is made for: give run.seq "
-            f"up to {model.max_seq}, or change the model with model.max_seq={run.seq}"
-        )
-    if wanted.profile is not None and run.steps < _PROFILED[0]:
+    check(config)
+    if wanted.profile is not None and config.run.steps < _PROFILED[0]:
         raise UsageError(f"--profile traces steps {_PROFILED[0]} to {_PROFILED[1]}: give run.steps=2 or more")
-    find(config.data)
-    path_of(config.weights)
-    check(wanted.csv, wanted.tensorboard)
+    check_sinks(wanted.csv, wanted.tensorboard)
     if wanted.profile is not None:
         check_folder("--profile", Path(wanted.profile).expanduser())
-
-
-def _weights(config: Config) -> str:
-    """`auto` is the weights that the project knows for the model, or from scratch."""
-    return "random" if config.weights == "auto" and not has_demo_weights(config.model) else config.weights
-
-
-def _state(program: Program, source: WeightSource | None, shown: Progress) -> State:
-    """What the first step begins with."""
-    run, partition = program.run, program.partition
-    if source is None:
-        with shown.step(f"making random weights from run.seed={run.seed}"):
-            return program.init()
-    from sharddsl.llama.weights import load_params
-
-    params = load_params(
-        source, program.config, partition.shardings, dtype=run.param_dtype, scan=run.scan, progress=shown.amount
-    )
-    return program.state_of(params)
 
 
 def _run(
@@ -169,7 +122,7 @@ def _run(
 
 
 def _summary(done: Sequence[Record], gauge: Gauge, shown: Progress) -> None:
-    from sharddsl.train.metrics import peak_memory, typical
+    from sharddsl.train.metrics import typical
 
     if not done:
         shown.say("no step was finished")
@@ -177,9 +130,8 @@ def _summary(done: Sequence[Record], gauge: Gauge, shown: Progress) -> None:
     seconds = typical(done)
     losses = f"loss {done[0].loss:.4f}" + (f" → {done[-1].loss:.4f}" if len(done) > 1 else "")
     speed = f"{gauge.tokens_per_step / seconds:,.0f} tokens/s, {seconds:.3f} s a step (median)"
-    peak = peak_memory(gauge.devices)
-    memory = "" if peak is None else f", at most {bytes_text(peak)} in use on a device"
-    shown.say(f"{len(done)} of {gauge.run.steps} steps: {losses}, {speed}{memory}")
+    memory = f"{bytes_text(gauge.memory())} per device"
+    shown.say(f"{len(done)} of {gauge.run.steps} steps: {losses}, {speed}, {memory}")
 
 
 @contextmanager

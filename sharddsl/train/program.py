@@ -103,10 +103,9 @@ class Program:
         step = jax.jit(self.step, donate_argnums=0, out_shardings=(shardings, self.partition.replicated))
         return step.lower(state, self.abstract_batch())
 
-    def compile(self) -> Step:
-        """The step, ready to run."""
-        step: Step = self.lower().compile()
-        return step
+    def compile(self) -> jax.stages.Compiled:
+        """The step, ready to run: a `Step`."""
+        return self.lower().compile()
 
     def step(self, state: State, batch: Batch) -> tuple[State, Metrics]:
         """One step, to be traced: `lower` and `compile` are its usual way."""

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from sharddsl.findings import UsageError
 
-COLUMNS = ("step", "loss", "grad_norm", "lr", "tokens", "tokens/s", "step_time", "mfu")
+COLUMNS = ("step", "loss", "grad_norm", "lr", "tokens", "tokens/s", "step_time", "memory", "mfu")
 
 
 class Sink(Protocol):
@@ -24,21 +24,25 @@ def check(csv_file: str | None, tensorboard: str | None) -> None:
     """Raises `UsageError` for what `sinks` could not write. Nothing is written: a run is told before it waits for jax
     or for weights."""
     if csv_file is not None:
-        path = Path(csv_file).expanduser()
-        if path.exists():
-            raise _is_there(path)
-        if not (path.parent.is_dir() and os.access(path.parent, os.W_OK | os.X_OK)):
-            raise _unwritable("--csv", path, f"{path.parent} is no folder that can be written")
+        check_new_file("--csv", Path(csv_file).expanduser())
     if tensorboard is not None:
         check_folder("--tensorboard", Path(tensorboard).expanduser())
         _writer()
+
+
+def check_new_file(option: str, path: Path) -> None:
+    """Raises `UsageError`, in the option's name, for a file that is there already or cannot be made."""
+    if path.exists():
+        raise _is_there(option, path)
+    if not (path.parent.is_dir() and os.access(path.parent, os.W_OK | os.X_OK)):
+        raise unwritable(option, path, f"{path.parent} is no folder that can be written")
 
 
 def check_folder(option: str, folder: Path) -> None:
     """Raises `UsageError`, in the option's name, for a folder that can neither be made nor written into."""
     nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
-        raise _unwritable(option, folder, f"{nearest} is no folder that can be written")
+        raise unwritable(option, folder, f"{nearest} is no folder that can be written")
 
 
 @contextmanager
@@ -60,9 +64,9 @@ def _csv(path: Path) -> Iterator[Sink]:
     try:
         file = path.open("x", newline="", encoding="utf-8")
     except FileExistsError:
-        raise _is_there(path) from None
+        raise _is_there("--csv", path) from None
     except OSError as error:
-        raise _unwritable("--csv", path, error.strerror) from None
+        raise unwritable("--csv", path, error.strerror) from None
     rows = 0
 
     def keep(figures: Mapping[str, float]) -> None:
@@ -71,7 +75,7 @@ def _csv(path: Path) -> Iterator[Sink]:
             writer.writerow(dict(figures))
             file.flush()
         except OSError as error:  # a disk that is full, as a rule
-            raise _unwritable("--csv", path, error.strerror) from None
+            raise unwritable("--csv", path, error.strerror) from None
         rows += 1
 
     try:
@@ -90,7 +94,7 @@ def _tensorboard(folder: Path) -> Iterator[Sink]:
     try:
         writer: Any = make(str(folder))
     except OSError as error:
-        raise _unwritable("--tensorboard", folder, error.strerror) from None
+        raise unwritable("--tensorboard", folder, error.strerror) from None
 
     def keep(figures: Mapping[str, float]) -> None:
         for name, value in figures.items():
@@ -113,9 +117,10 @@ def _writer() -> Any:
     return SummaryWriter
 
 
-def _is_there(path: Path) -> UsageError:
-    return UsageError(f"--csv {path}: it is there already; give another name, or remove it")
+def _is_there(option: str, path: Path) -> UsageError:
+    return UsageError(f"{option} {path}: it is there already; give another name, or remove it")
 
 
-def _unwritable(option: str, path: Path, why: str | None) -> UsageError:
+def unwritable(option: str, path: Path, why: str | None) -> UsageError:
+    """What an option's file or folder cannot be written for."""
     return UsageError(f"{option} {path}: it cannot be written ({why})")

@@ -65,7 +65,7 @@ def test_help_of_a_command_lists_options_and_choices(command: str, capsys: Captu
     ("argv", "message"),
     [
         (["sohw"], "there is no command `sohw`; did you mean `show`?"),
-        (["xyzzy"], "there is no command `xyzzy`; commands: show, train, generate, schema"),
+        (["xyzzy"], "there is no command `xyzzy`; commands: show, train, bench, generate, schema"),
         (["show", "--formt", "json"], "show: there is no option `--formt`; did you mean `--format`?"),
         (["show", *SHOW[1:], "--", "--format", "json"], "show: there is no option `--format`"),
         (["show", *SHOW[1:], "--", "--config-dir=/"], "show: there is no option `--config-dir=/`"),
@@ -104,6 +104,15 @@ def test_an_internal_error_is_one_line_that_says_how_to_see_more(
     monkeypatch.delenv("SHARDDSL_TRACEBACK", raising=False)
     assert failure.report(KeyError("x")) == 2
     assert capsys.readouterr().err == "sharddsl: internal error: KeyError: 'x' (SHARDDSL_TRACEBACK=1 shows where)\n"
+
+
+def test_a_device_that_is_full(capsys: Capture) -> None:
+    error = type("JaxRuntimeError", (RuntimeError,), {})
+    text = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 99 bytes.\nBufferAssignment: …"
+    assert failure.report(error(text)) == 2
+    first, *more = capsys.readouterr().err.splitlines()
+    assert first == "sharddsl: a device has not enough memory: Out of memory while trying to allocate 99 bytes."
+    assert more[0].startswith("  remedy: a layout that splits more")
 
 
 def test_a_traceback_is_there_for_the_asking(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

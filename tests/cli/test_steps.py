@@ -10,13 +10,14 @@ from sharddsl.cli.steps import Bar, Lines, line_of, steps_for
 
 FIGURES = {
     "step": 1, "loss": 6.234561, "grad_norm": 3.70812, "lr": 3e-4, "tokens": 512, "tokens/s": 806.6,
-    "step_time": 0.63432, "mfu": 0.4567,
+    "step_time": 0.63432, "memory": 22_124_544, "mfu": 0.4567,
 }  # fmt: skip
 
 
 def test_a_line() -> None:
     assert line_of(FIGURES) == (
-        "step=1 loss=6.23456 grad_norm=3.708 lr=0.0003 tokens=512 tokens/s=807 step_time=0.6343s mfu=45.7%"
+        "step=1 loss=6.23456 grad_norm=3.708 lr=0.0003 tokens=512 tokens/s=807 step_time=0.6343s "
+        "memory=21.1MiB mfu=45.7%"
     )
 
 
@@ -40,4 +41,4 @@ def test_a_bar_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: py
     bar.close()
     said = capsys.readouterr().out
     assert "5/5" in said
-    assert "loss 6.2346, 807 tokens/s, 45.7% MFU" in said
+    assert "loss 6.2346, 807 tokens/s, 45.7% MFU, 21.1 MiB per device" in said

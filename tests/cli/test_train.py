@@ -20,7 +20,8 @@ from sharddsl.cli.main import main
 ROOT = Path(__file__).parents[2]
 TINY = ("model=llama_tiny", "model.layers=1", "spec=llama/fsdp", "spec.mesh.fsdp=2")
 LINE = re.compile(
-    r"step=(?P<step>\d+) loss=(?P<loss>\d\.\d{5}) grad_norm=\S+ lr=\S+ tokens=\d+ tokens/s=\d+ step_time=\d+\.\d{4}s"
+    r"step=(?P<step>\d+) loss=(?P<loss>\d\.\d{5}) grad_norm=\S+ lr=\S+ tokens=\d+ tokens/s=\d+ step_time=\d+\.\d{4}s "
+    r"memory=\d+\.\d{1}MiB"
 )
 
 
@@ -102,7 +103,7 @@ REFUSED = [
     ),
     (("run.warmup=50",), 2, "warmup=50 is longer than the run of steps=20"),
     (("run.lr=0",), 2, "run.lr: "),
-    (("run.mode=decode",), 2, "run.mode=decode: train trains"),
+    (("run.mode=decode",), 2, "run.mode=decode: it is training"),
     (("data=none",), 2, "there is no data to train on"),
     (("data=./nothing.txt",), 2, "nothing.txt"),
     (("weights=./nothing",), 2, "weights=./nothing: there is no such file or folder"),

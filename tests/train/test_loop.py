@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -16,7 +16,7 @@ from sharddsl.models import PRESETS
 from sharddsl.models.flops import train_flops_per_token
 from sharddsl.train.config import Training
 from sharddsl.train.loop import Loop, Record
-from sharddsl.train.metrics import Gauge, typical
+from sharddsl.train.metrics import Gauge, step_bytes, typical
 from sharddsl.train.program import Metrics
 
 
@@ -103,11 +103,15 @@ def test_layer_statistics_name_the_layers_that_are_not_finite() -> None:
 @dataclass(frozen=True)
 class Device:
     device_kind: str
+    peak: int | None = None
+
+    def memory_stats(self) -> dict[str, int] | None:
+        return None if self.peak is None else {"bytes_in_use": 1, "peak_bytes_in_use": self.peak}
 
 
 def gauge(kind: str, devices: int = 2) -> Gauge:
     some: Any = [Device(kind)] * devices
-    return Gauge(PRESETS["llama3_8b"], Training(batch=8, seq=8192), some)
+    return Gauge(PRESETS["llama3_8b"], Training(batch=8, seq=8192), some, planned_bytes=3 * 2**30)
 
 
 STEP = Record(step=3, loss=2.0, grad_norm=1.0, lr=1e-3, tokens=60_000, seconds=4.0)
@@ -124,6 +128,24 @@ def test_utilisation() -> None:
     """65,536 tokens in 4 s are 16,384/s; times 57.9 GFLOP a token, over two of 459 TFLOP/s."""
     assert gauge("TPU v5").figures(STEP)["mfu"] == pytest.approx(16_384 * 57_914_449_920 / (2 * 459e12))
     assert gauge("TPU v5").figures(STEP)["tokens/s"] == 16_384
+
+
+def test_memory_is_what_the_backend_counted_and_else_the_plan() -> None:
+    devices: Any = [Device("TPU v5", peak=5 * 2**30), Device("TPU v5", peak=7 * 2**30)]
+    assert replace(gauge("TPU v5"), devices=devices).figures(STEP)["memory"] == 7 * 2**30
+    assert gauge("cpu").figures(STEP)["memory"] == 3 * 2**30
+
+
+def test_the_plan_of_a_step_has_what_goes_in_and_what_lives_in_between() -> None:
+    """By hand: 1,024 float32 in, donated and out in their place; their products with each other, 4 MiB, in between."""
+
+    def step(x: jax.Array) -> jax.Array:
+        table = jax.lax.optimization_barrier(x[:, None] * x[None, :])
+        kept: jax.Array = jax.lax.optimization_barrier(table)
+        return jnp.sum(kept.T, axis=0) + kept[0]
+
+    planned = step_bytes(jax.jit(step, donate_argnums=0).lower(jax.ShapeDtypeStruct((1024,), "float32")).compile())
+    assert 4096 + 4 * 2**20 <= planned <= 1.01 * 4 * 2**20 + 2 * 4096
 
 
 def test_without_a_known_peak_there_is_no_utilisation() -> None:

@@ -14,6 +14,7 @@ from sharddsl.findings import UsageError
 from sharddsl.train.records import check, sinks
 
 FIGURES = {"step": 1, "loss": 2.5, "grad_norm": 1.0, "lr": 0.1, "tokens": 100, "tokens/s": 50.0, "step_time": 2.0}
+FIGURES["memory"] = 4096
 
 
 def test_csv_has_every_step_before_the_run_ends(tmp_path: Path) -> None:
@@ -22,8 +23,8 @@ def test_csv_has_every_step_before_the_run_ends(tmp_path: Path) -> None:
         for keep in kept:
             keep(FIGURES)
         assert path.read_text().splitlines() == [
-            "step,loss,grad_norm,lr,tokens,tokens/s,step_time,mfu",
-            "1,2.5,1.0,0.1,100,50.0,2.0,",
+            "step,loss,grad_norm,lr,tokens,tokens/s,step_time,memory,mfu",
+            "1,2.5,1.0,0.1,100,50.0,2.0,4096,",
         ]
 
 
