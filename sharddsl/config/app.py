@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -43,7 +44,7 @@ def run(request: Request, task: Task) -> int:
             refused.append(error)
 
     name = _store(request)
-    with _command_line(request), _printed_whole(request):
+    with _command_line(request), _printed_whole(request), _log_as_before():
         try:
             hydra.main(version_base="1.3", config_path=None, config_name=name)(job)()
         except SystemExit as done:  # --help, --info and the like end this way
@@ -83,6 +84,19 @@ def _store(request: Request) -> str:
     }
     ConfigStore.instance().store(name=name, node=node, provider="sharddsl")
     return name
+
+
+@contextmanager
+def _log_as_before() -> Iterator[None]:
+    """`--info` has Hydra write everything to the root logger, and in that state it composes a sweep without its
+    overrides: a process that goes on must not stay in it."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers
 
 
 @contextmanager

@@ -279,6 +279,14 @@ def test_info_says_how_it_was_composed(project: Path, capsys: Capture, monkeypat
     assert "sharddsl://groups" in capsys.readouterr().out
 
 
+def test_info_leaves_the_next_command_as_it_was(project: Path, capsys: Capture) -> None:
+    """Hydra 1.3 makes the root logger verbose, and while it is, composes a sweep without its overrides."""
+    assert main(["show", "--info", "all", "model=llama_tiny", "spec=llama/fsdp"]) == 0
+    capsys.readouterr()
+    assert main(["show", "-m", "model=llama_tiny", "spec=llama/fsdp,llama/fsdp_tp", "spec.mesh.fsdp=2"]) == 0
+    assert "no spec given" not in capsys.readouterr().err
+
+
 def test_nothing_is_left_behind(project: Path, capsys: Capture) -> None:
     assert main(["show", "model=llama_tiny", "spec=llama/fsdp", "spec.mesh.fsdp=4", "++run.batch=8"]) == 0
     assert list(project.iterdir()) == [project / "pyproject.toml"]
