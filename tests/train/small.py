@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from sharddsl import layout, spec
+from sharddsl.llama.forward import abstract_params
 from sharddsl.models import PRESETS, LlamaConfig, inventory
 from sharddsl.partition import Partition
 from sharddsl.train.config import Training
@@ -41,9 +42,16 @@ def some_batch(rows: int = 8, seq: int = 16, seed: int = 0, vocab: int = TINY.vo
     return Batch(tokens[:, :-1], targets.astype(np.int32), segments.astype(np.int32))
 
 
+def begun(of: Program) -> State:
+    """The state before the first step, of small random weights: numpy's, which are not compiled as `of.init()` is."""
+    rng = np.random.default_rng(0)
+    params = jax.tree.map(lambda x: rng.normal(0.0, 0.02, x.shape).astype(x.dtype), abstract_params(of.config, of.run))
+    return of.state_of(jax.device_put(params, of.partition.shardings(params)))
+
+
 def train(of: Program, batches: int, state: State | None = None) -> tuple[State, list[Metrics]]:
     """The state and the metrics after some steps, each on a batch of its own."""
-    state, step = of.init() if state is None else state, of.compile()
+    state, step = begun(of) if state is None else state, of.compile()
     found = []
     for seed in range(batches):
         state, metrics = step(state, of.place(some_batch(of.run.batch or 0, of.run.seq or 0, seed, of.config.vocab)))
