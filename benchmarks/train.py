@@ -1,10 +1,9 @@
-"""Training speed against the same model in plain JAX: `python benchmarks/train.py`.
+"""Training speed against the same model in plain JAX: `python -m benchmarks.train`.
 
-A LLaMA of some 20M weights under `llama/fsdp_tp`, on virtual CPU devices. The plain side is what one would write for
-this model alone: a function over a dict, a scan over stacked layers, PartitionSpecs by hand, optax's `adamw`; no Flax,
-no names, and a constraint only where one is needed. Both sides have the same weights, dtypes, remat, mesh and batch,
-donate their state, and must give the same losses, which is checked. Rounds alternate in one process, so that whatever
-else the machine does falls on both; the ratio is that of the medians. Exits with 1 if it is over 1.02.
+A LLaMA of some 20M weights under `llama/fsdp_tp`, on virtual CPU devices. Both sides have the same weights, dtypes,
+remat, mesh and batch, donate their state, and must give the same losses, which is checked. Rounds alternate in one
+process, so that whatever else the machine does falls on both; the ratio is that of the medians. Exits with 1 if it is
+over 1.02.
 
 Then each side is traced, lowered and compiled anew, alternating too.
 """
@@ -15,18 +14,13 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from statistics import median, quantiles
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
-from jax import Array
-from jax.sharding import Mesh, NamedSharding
-from jax.sharding import PartitionSpec as P
 
+from benchmarks.plain_llama import Plain
 from sharddsl import layout, spec
 from sharddsl.models import LlamaConfig, inventory
 from sharddsl.partition import Partition, virtual_devices
@@ -36,10 +30,10 @@ from sharddsl.train.metrics import step_bytes
 from sharddsl.train.program import Program
 
 BOUND = 1.02
+
 MODEL = LlamaConfig(
     name="llama_20m", vocab=8192, embed=384, layers=6, heads=6, kv_heads=2, head_dim=64, ffn=1024, max_seq=2048
 )
-Tree = dict[str, Any]
 
 
 def main() -> int:
@@ -160,126 +154,6 @@ def some_batch(run: Training) -> Batch:
     tokens = np.random.default_rng(0).integers(0, MODEL.vocab, (run.batch, run.seq + 1), np.int32)
     segments = np.broadcast_to(1 + (np.arange(run.seq) >= run.seq // 2), (run.batch, run.seq)).astype(np.int32)
     return Batch(tokens[:, :-1], tokens[:, 1:], segments)
-
-
-# ----------------------------------------------------------------------------------------------------------- plain JAX
-
-
-SPECS: Tree = {
-    "embed": {"w": P("mp", None)},
-    "layers": {
-        "attn": {
-            "wq": P(None, "fsdp", "mp", None),
-            "wk": P(None, "fsdp", "mp", None),
-            "wv": P(None, "fsdp", "mp", None),
-            "wo": P(None, "mp", None, "fsdp"),
-        },
-        "attn_norm": {"scale": P()},
-        "mlp": {"w_gate": P(None, "fsdp", "mp"), "w_in": P(None, "fsdp", "mp"), "w_out": P(None, "mp", "fsdp")},
-        "mlp_norm": {"scale": P()},
-    },
-    "norm": {"scale": P()},
-    "lm_head": {"w": P("fsdp", "mp")},
-}
-
-
-class Plain:
-    """The same model and step. Weights have the shapes and the nesting of the other side's."""
-
-    def __init__(self, config: LlamaConfig, run: Training, mesh: Mesh, params: Tree, batch: Batch) -> None:
-        self.config, self.run, self.mesh = config, run, mesh
-        self.dtype = jnp.float32 if run.precision == "f32" else jnp.bfloat16
-        self.optimizer = optax.chain(
-            optax.clip_by_global_norm(run.clip),
-            optax.adamw(
-                run.lr, run.b1, run.b2, run.eps, weight_decay=run.weight_decay,
-                mask=partial(jax.tree.map_with_path, lambda path, _: path[-1].key != "scale"),
-            ),
-        )  # fmt: skip
-        self.shardings = jax.tree.map(self.at, SPECS, is_leaf=lambda x: isinstance(x, P))
-        of_state = optax.tree.map_params(
-            self.optimizer,
-            lambda _, sharding: sharding,
-            jax.eval_shape(self.optimizer.init, params),
-            self.shardings,
-            transform_non_params=lambda _: self.at(P()),
-        )
-        placed = jax.device_put(params, self.shardings)
-        self.state = placed, jax.jit(self.optimizer.init, out_shardings=of_state)(placed)
-        self.batch: Batch = jax.device_put(batch, self.at(P("fsdp", None)))
-        self.abstract = jax.tree.map(abstract, (self.state, self.batch))
-
-    def at(self, spec: P) -> NamedSharding:
-        return NamedSharding(self.mesh, spec)
-
-    def pin(self, x: Array, *spec: Any) -> Array:
-        pinned: Array = jax.lax.with_sharding_constraint(x, self.at(P(*spec)))
-        return pinned
-
-    def lower(self) -> jax.stages.Lowered:
-        shardings = jax.tree.map(lambda x: x.sharding, self.abstract[0])
-        return jax.jit(self.step, donate_argnums=0, out_shardings=(shardings, self.at(P()))).lower(*self.abstract)
-
-    def step(self, state: tuple[Tree, Any], batch: Batch) -> tuple[tuple[Tree, Any], tuple[Array, Array]]:
-        params, opt = state
-        loss, grads = jax.value_and_grad(self.loss)(params, batch)
-        updates, opt = self.optimizer.update(grads, opt, params)
-        return (optax.apply_updates(params, updates), opt), (loss, optax.tree.norm(grads))
-
-    def loss(self, params: Tree, batch: Batch) -> Array:
-        logits = self.forward(params, batch)
-        ids = jax.lax.broadcasted_iota(jnp.int32, logits.shape, 2)  # a lookup would gather the split vocabulary
-        target = jnp.sum(jnp.where(ids == batch.targets[..., None], logits, 0), axis=-1)
-        return jnp.mean(jax.nn.logsumexp(logits, axis=-1) - target)
-
-    def forward(self, params: Tree, batch: Batch) -> Array:
-        half = self.config.head_dim // 2
-        begins = jnp.diff(batch.segments, prepend=0) != 0
-        columns = jnp.arange(batch.tokens.shape[1])
-        positions = columns - jax.lax.cummax(jnp.where(begins, columns, 0), axis=1)
-        angles = positions[:, :, None, None] * self.config.rope_theta ** (-jnp.arange(half) / half)
-        turn = jnp.cos(angles), jnp.sin(angles)
-        mask = (batch.segments[:, :, None] == batch.segments[:, None, :])[:, None]
-
-        def layer(x: Array, w: Tree) -> tuple[Array, None]:
-            attn, mlp = w["attn"], w["mlp"]
-            normed = self.norm(x, w["attn_norm"]["scale"])
-            q, k, v = (
-                self.pin(jnp.einsum("bse,ehd->bshd", normed, attn[name].astype(self.dtype)), "fsdp", None, "mp", None)
-                for name in ("wq", "wk", "wv")
-            )
-            mixed = jax.nn.dot_product_attention(rotate(q, turn), rotate(k, turn), v, mask=mask, is_causal=True)
-            out = jnp.einsum("bshd,hde->bse", mixed, attn["wo"].astype(self.dtype))
-            x = self.pin(x + out, "fsdp", None, None)
-            normed = self.norm(x, w["mlp_norm"]["scale"])
-            gate, up = normed @ mlp["w_gate"].astype(self.dtype), normed @ mlp["w_in"].astype(self.dtype)
-            hidden = self.pin(jax.nn.silu(gate) * up, "fsdp", None, "mp")
-            return self.pin(x + hidden @ mlp["w_out"].astype(self.dtype), "fsdp", None, None), None
-
-        if self.run.remat != "none":
-            policy = jax.checkpoint_policies.dots_with_no_batch_dims_saveable if self.run.remat == "dots" else None
-            layer = jax.checkpoint(layer, policy=policy, prevent_cse=False)
-        x = self.pin(params["embed"]["w"][batch.tokens].astype(self.dtype), "fsdp", None, None)
-        x, _ = jax.lax.scan(layer, x, params["layers"])
-        x = self.norm(x, params["norm"]["scale"])
-        head = params["lm_head"]["w"].astype(self.dtype)
-        return self.pin(jnp.einsum("bse,ev->bsv", x, head, preferred_element_type=jnp.float32), "fsdp", None, "mp")
-
-    def norm(self, x: Array, scale: Array) -> Array:
-        wide = x.astype(jnp.float32)
-        normed = wide * jax.lax.rsqrt(jnp.mean(wide * wide, axis=-1, keepdims=True) + self.config.norm_eps)
-        return (normed * scale).astype(x.dtype)
-
-
-def rotate(x: Array, turn: tuple[Array, Array]) -> Array:
-    cos, sin = turn
-    real, imaginary = jnp.split(x.astype(jnp.float32), 2, axis=-1)
-    turned = jnp.concatenate([real * cos - imaginary * sin, imaginary * cos + real * sin], axis=-1)
-    return turned.astype(x.dtype)
-
-
-def abstract(x: Array) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding)
 
 
 if __name__ == "__main__":
