@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sharddsl import spec
+from sharddsl.layout import Layout
+from sharddsl.layout.totals import totals
+from sharddsl.models import Run, inventory, preset
 from tests.layout.cases import resolved, sized, tensors
 from tests.layout.reports.cases import CASES, Case
 
@@ -72,6 +77,47 @@ def test_26_an_axis_smaller_than_the_slices_that_it_crosses() -> None:
     assert finding.help is not None
     assert "fsdp=32 @dcn(4)" in finding.help
     assert sized("[data=1, fsdp=32 @dcn(4), model=1]", 32)[1] == ()
+
+
+def trained(model: str, devices: int, **run: Any) -> Layout:
+    """Everything of a training step, split over all devices."""
+    text = f"mesh: [fsdp={devices}]\n*: {{embed: fsdp}}\nact: {{batch: fsdp}}\n"
+    return resolved(text, inventory(preset(model), Run.model_validate({"batch": devices, "seq": 512, **run})))
+
+
+def test_44_microbatches_of_a_row_per_device() -> None:
+    """Eight rows, two microbatches, four devices: a row each. With four microbatches it would be half a row."""
+    assert trained("llama_tiny", 4, batch=8, accum=2).findings == ()
+    (finding,) = trained("llama_tiny", 4, batch=8, accum=4).findings
+    assert (finding.code, finding.severity) == ("SHD308", "error")
+    assert "batch 8 in 4 microbatches of 2 over fsdp=4 is not a whole number of rows per device" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("run", "persistent", "gradients"),
+    [
+        ({"precision": "bf16_compute"}, 12, 4),  # what the person had: weights and two moments in float32
+        ({"precision": "bf16_master"}, 14, 2),
+        ({"precision": "bf16_master", "accum": 2}, 14, 4),
+    ],
+)
+def test_48_twelve_bytes_per_param_persist(run: dict[str, Any], persistent: int, gradients: int) -> None:
+    """LLaMA 7B has 6,738,415,616 params (the paper: 6.7B): 80.9 GB persist, 20.2 on each of four chips of 32 GiB. The
+    twenty bytes of the paper count 16-bit copies of weights and gradients besides."""
+    held = totals(trained("llama_7b", 4, **run))
+    state = [held["param"], held["opt"]]
+    step = 4  # the step counter, which every device has
+    assert sum(total.nbytes or 0 for total in state) == persistent * 6_738_415_616 + step
+    assert sum(total.local_bytes or 0 for total in state) == persistent * 6_738_415_616 // 4 + step
+    assert held["grad"].nbytes == gradients * 6_738_415_616
+
+
+def test_48_thirty_billion_on_128_gib_are_hopeless_on_any_mesh() -> None:
+    """LLaMA 33B: 32,528,943,616 params, 390 GB."""
+    held = totals(trained("llama_33b", 4))
+    persistent = (held["param"].nbytes or 0) + (held["opt"].nbytes or 0)
+    assert persistent == 12 * 32_528_943_616 + 4
+    assert persistent > 128 * 2**30
 
 
 def test_50_a_file_has_one_mesh() -> None:
