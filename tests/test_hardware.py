@@ -16,6 +16,7 @@ from sharddsl.hardware import accelerators, peak_flops
         ("TPU v6 lite", 918e12),
         ("NVIDIA A100-SXM4-80GB", 312e12),
         ("NVIDIA H100 80GB HBM3", 989.5e12),
+        ("NVIDIA H100 PCIe", 756.5e12),
         ("NVIDIA H200", 989.5e12),
         ("NVIDIA B200", 2250e12),
         ("cpu", None),
