@@ -97,6 +97,13 @@ def number(kind: Callable[[str], Any], least: float, what: str, most: float | No
     return parse
 
 
+def path(text: str) -> str:
+    """An argparse type: a path, which an empty text is not (it would mean the working folder)."""
+    if not text:
+        raise argparse.ArgumentTypeError("a path is needed, and it is empty")
+    return text
+
+
 def hydra_flags(options: argparse.Namespace) -> tuple[str, ...]:
     """Hydra's own options among those given, as Hydra's parser takes them."""
     flags = ["--multirun"] if options.multirun else []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 
-from sharddsl.cli.arguments import Parser, hydra_flags, number
+from sharddsl.cli.arguments import Parser, hydra_flags, number, path
 from sharddsl.config.jobs import Job, Request, run
 
 
@@ -60,6 +60,8 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--format", choices=["text", "json"], default="text", help="a table, or the same as data (default: text)"
     )
-    parser.add_argument("--plot", metavar="FILE", help="draw speed and memory into a new file: .png, .svg, .pdf")
+    parser.add_argument(
+        "--plot", type=path, metavar="FILE", help="draw speed and memory into a new file: .png, .svg, .pdf"
+    )
     parser.add_argument("--quiet", action="store_true", help="print the comparison alone")
     return parser

@@ -18,12 +18,11 @@ from typing import Any
 from sharddsl.cli.bench import Wanted
 from sharddsl.cli.comparison import Measured, to_json, to_text
 from sharddsl.cli.failure import announce, report
-from sharddsl.cli.interrupts import Interrupts, interrupts
+from sharddsl.cli.interrupts import CODE, Interrupts, interrupts
 from sharddsl.cli.page import page_width
-from sharddsl.cli.placement import Layouts, described, refuse_too_large
-from sharddsl.cli.prepare import check, first_state, rows_of, sized, weights_of
+from sharddsl.cli.placement import Layouts
+from sharddsl.cli.prepare import check, first_state, opened, placed, rows_of, sized
 from sharddsl.cli.progress import Progress, progress
-from sharddsl.cli.sources import open_source, tokenizer_of
 from sharddsl.config.jobs import Job
 from sharddsl.config.schema import Config
 
@@ -35,14 +34,13 @@ def bench(jobs: Sequence[Job], wanted: Wanted) -> int:
         from sharddsl.cli import plot
 
         plot.check(wanted.plot)
-    with interrupts() as noted:
-        comparison = _Comparison(wanted, progress(wanted.quiet), noted)
+    comparison = _Comparison(wanted, progress(wanted.quiet))
+    with interrupts(comparison.tell) as noted:
         try:
-            comparison.measure(jobs)
+            comparison.measure(jobs, noted)
         except KeyboardInterrupt:
-            comparison.codes.append(130)
-    if comparison.done:
-        _print(comparison, wanted)
+            comparison.codes.append(CODE)
+    comparison.tell()
     return max(comparison.codes)
 
 
@@ -60,20 +58,19 @@ class _Entry:
 
     def with_batch(self, multiple: int) -> _Entry:
         """With a batch of such a multiple, if it names none, and a sequence length."""
-        config = self.config.model_copy(update={"run": sized(self.config, multiple)})
-        return replace(self, job=replace(self.job, config=config))
+        return replace(self, job=replace(self.job, config=sized(self.config, multiple)))
 
 
 class _Comparison:
     """Jobs on their way to figures: `done` are those that have theirs, `codes` the exit codes so far."""
 
-    def __init__(self, wanted: Wanted, shown: Progress, noted: Interrupts) -> None:
+    def __init__(self, wanted: Wanted, shown: Progress) -> None:
         self.done: list[Measured] = []
         self.codes = [0]
         self.about: dict[str, Any] = {}
-        self._wanted, self._shown, self._noted = wanted, shown, noted
+        self._wanted, self._shown = wanted, shown
 
-    def measure(self, jobs: Sequence[Job]) -> None:
+    def measure(self, jobs: Sequence[Job], noted: Interrupts) -> None:
         """Every job that can be run."""
         entries = self._entries(jobs)
         if not entries:
@@ -85,8 +82,23 @@ class _Comparison:
         self.about = {"jax": jax.__version__, "device": devices[0].device_kind}
         for entry in self._of_one_batch(entries):
             with self._telling(entry.job):
-                self.done.append(self._measured(entry))
+                self.done.append(self._measured(entry, noted))
             gc.collect()  # a state that lies in a cycle would take the next one's place
+
+    def tell(self) -> None:
+        """The comparison of those that have their figures."""
+        if not self.done:
+            return
+        if self._wanted.as_json:
+            print(json.dumps(to_json(self.done, self.about), indent=2))
+        else:
+            print(to_text(self.done, page_width()))
+        if self._wanted.plot is not None:
+            from sharddsl.cli import plot
+
+            models = dict.fromkeys(run.config.model.name for run in self.done)
+            title = f"{', '.join(models)} on {self.about['device']}, jax {self.about['jax']}"
+            plot.save(self.done, title, self._wanted.plot)
 
     def _entries(self, jobs: Sequence[Job]) -> list[_Entry]:
         """The jobs that fit. An axis that is inferred takes as many devices as the largest of the other meshes."""
@@ -120,27 +132,15 @@ class _Comparison:
                 fitting.append(entry)
         return [entry.with_batch(lcm(*multiples)) for entry in fitting]
 
-    def _measured(self, entry: _Entry) -> Measured:
-        from sharddsl.train.data.stream import batches
+    def _measured(self, entry: _Entry, noted: Interrupts) -> Measured:
         from sharddsl.train.loop import Loop
         from sharddsl.train.metrics import Gauge, state_bytes, step_bytes
         from sharddsl.train.program import Program
 
         shown, config, run = self._shown, entry.config, entry.config.run
-        assert run.batch is not None
-        assert run.seq is not None
-        partitions = entry.layouts.partitions(entry.layouts.devices(), run)
-        partition = partitions["train"]
-        refuse_too_large(partition, "params, gradients and optimizer state", "param", "grad", "opt")
         shown.say(f"== {entry.label}")
-        for line in described(entry.layouts, partitions):
-            shown.say(line)
-        source = open_source(weights_of(config), shown)
-        tokenizer = tokenizer_of(config.model, source)
-        with shown.step("reading the data"):
-            feed = batches(
-                config.data, tokenizer, batch=run.batch, seq=run.seq, seed=run.seed, vocab=config.model.vocab
-            )
+        partition = placed(entry.layouts, run, shown)
+        source, feed = opened(config, shown)
         program = Program(config.model, run, partition)
         began = time.perf_counter()
         with shown.step("tracing the step"):
@@ -155,11 +155,11 @@ class _Comparison:
         loop = Loop(program, step, state)
         del state  # the first step takes it
         records = []
-        with shown.step(f"{run.steps} steps of {run.batch} rows of {run.seq} tokens"), self._noted.held():
-            self._noted.check()
+        with shown.step(f"{run.steps} steps"), noted.held():
+            noted.check()
             for record in loop.run(feed, run.steps):
                 records.append(record)
-                self._noted.check()
+                noted.check()
         return Measured(
             label=entry.label,
             config=config,
@@ -179,7 +179,6 @@ class _Comparison:
         except BrokenPipeError:
             raise
         except Exception as error:
-            self._noted.check()  # it may be what an interrupt was turned into
             announce(job)
             self.codes.append(report(error))
 
@@ -194,21 +193,3 @@ def labels(jobs: Sequence[Job]) -> list[str]:
     if len(differing) == 1 and differing[0][0].startswith(("spec=", "model=")):
         return [word.partition("=")[2] for word in differing[0]]
     return [" ".join(words) for words in zip(*differing, strict=True)]
-
-
-def _print(comparison: _Comparison, wanted: Wanted) -> None:
-    done = comparison.done
-    if wanted.as_json:
-        print(json.dumps(to_json(done, comparison.about), indent=2))
-    else:
-        print(to_text(done, page_width()))
-    if wanted.plot is not None:
-        from sharddsl.cli import plot
-
-        plot.save(done, _title(comparison), wanted.plot)
-
-
-def _title(comparison: _Comparison) -> str:
-    """The model where all have one, and the devices."""
-    models = dict.fromkeys(run.config.model.name for run in comparison.done)
-    return f"{', '.join(models)} on {comparison.about['device']}, jax {comparison.about['jax']}"

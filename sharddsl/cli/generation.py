@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sharddsl.cli.answers import Answer, Page
 from sharddsl.cli.generate import Wanted, refuse_empty
+from sharddsl.cli.interrupts import interrupts
 from sharddsl.cli.placement import Layouts, described, refuse_too_large
 from sharddsl.cli.progress import Progress, progress
 from sharddsl.cli.sources import DEMO_MODEL, has_demo_weights, open_source, tokenizer_of
@@ -42,6 +43,11 @@ _ONLY_TRAINING = (
 
 def generate(config: Config, wanted: Wanted) -> None:
     """Generate and print. Raises `ShardError` or `UsageError` for what cannot be done."""
+    with interrupts():
+        _generate(config, wanted)
+
+
+def _generate(config: Config, wanted: Wanted) -> None:
     texts = wanted.texts or config.data.prompts
     _check(config, texts)
     shown = progress(wanted.quiet)

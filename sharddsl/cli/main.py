@@ -44,6 +44,10 @@ def entry() -> NoReturn:
         if hasattr(stream, "reconfigure"):  # a terminal that lacks a character must not end the program
             stream.reconfigure(errors="backslashreplace")
     code = main(sys.argv[1:])
+    if code == 130:
+        from sharddsl.cli.interrupts import leave
+
+        leave()
     gc.freeze()  # else the interpreter walks every object once more before it ends
     sys.exit(code)
 

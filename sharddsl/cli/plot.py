@@ -18,7 +18,7 @@ def check(target: str) -> None:
     """Raise `UsageError` for a picture that could not be made. Nothing is written."""
     path = Path(target).expanduser()
     kinds = _figure().canvas.get_supported_filetypes()
-    if path.suffix.removeprefix(".") not in kinds:
+    if _kind(path) not in kinds:
         raise UsageError(f"{_OPTION} {path}: the end of the name says the kind: {', '.join(sorted(kinds))}")
     check_new_file(_OPTION, path)
 
@@ -29,9 +29,13 @@ def save(runs: Sequence[Measured], title: str, target: str) -> None:
     figure = _drawn(runs, title)
     try:
         with path.open("xb") as file:
-            figure.savefig(file, format=path.suffix.removeprefix("."))
+            figure.savefig(file, format=_kind(path))
     except OSError as error:
         raise unwritable(_OPTION, path, error.strerror) from None
+
+
+def _kind(path: Path) -> str:
+    return path.suffix.removeprefix(".").lower()
 
 
 def _drawn(runs: Sequence[Measured], title: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sharddsl.cli.arguments import Parser, hydra_flags, number
+from sharddsl.cli.arguments import Parser, hydra_flags, number, path
 from sharddsl.cli.children import run_job
 from sharddsl.cli.failure import guarded
 from sharddsl.config.jobs import Job, Request, run
@@ -65,10 +65,10 @@ def make_parser() -> Parser:
         metavar="N",
         help="virtual CPU devices to make where there is no accelerator (default: as many as the mesh takes)",
     )
-    parser.add_argument("--csv", metavar="FILE", help="write every step's figures to a new CSV file")
-    parser.add_argument("--tensorboard", metavar="DIR", help="write every step's figures for TensorBoard")
+    parser.add_argument("--csv", type=path, metavar="FILE", help="write every step's figures to a new CSV file")
+    parser.add_argument("--tensorboard", type=path, metavar="DIR", help="write every step's figures for TensorBoard")
     parser.add_argument(
-        "--profile", metavar="DIR", help="write a trace of steps 2 to 4 for XProf, TensorBoard or Perfetto"
+        "--profile", type=path, metavar="DIR", help="write a trace of steps 2 to 4 for XProf, TensorBoard or Perfetto"
     )
     parser.add_argument(
         "--layer-stats",

@@ -8,14 +8,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sharddsl.cli.interrupts import Interrupts, interrupts
-from sharddsl.cli.placement import Layouts, described, refuse_too_large
-from sharddsl.cli.prepare import check, first_state, rows_of, sized, weights_of
+from sharddsl.cli.interrupts import CODE, Interrupts, interrupts
+from sharddsl.cli.placement import Layouts
+from sharddsl.cli.prepare import check, first_state, opened, placed, rows_of, sized
 from sharddsl.cli.progress import Progress, progress
-from sharddsl.cli.sources import open_source, tokenizer_of
 from sharddsl.cli.steps import steps_for
 from sharddsl.cli.train import Wanted
 from sharddsl.config.schema import Config
@@ -35,53 +35,61 @@ _PROFILED = (2, 4)
 
 def train(config: Config, wanted: Wanted) -> int:
     """Train and print; the exit code. Raises `ShardError` or `UsageError` for what cannot be done."""
-    with interrupts() as noted:
-        return _train(config, wanted, noted)
+    done = _Done(progress(wanted.quiet))
+    with interrupts(done.tell) as noted:
+        return _train(config, wanted, done, noted)
 
 
-def _train(config: Config, wanted: Wanted, noted: Interrupts) -> int:
+@dataclass
+class _Done:
+    """The steps that are done, and what is said of them when no more come."""
+
+    shown: Progress
+    records: list[Record] = field(default_factory=list)
+    gauge: Gauge | None = None
+
+    def tell(self) -> None:
+        from sharddsl.train.metrics import typical
+
+        if not self.records or self.gauge is None:
+            self.shown.say("no step was finished")
+            return
+        first, last, count = self.records[0], self.records[-1], len(self.records)
+        seconds = typical(self.records)
+        losses = f"loss {first.loss:.4f}" + (f" → {last.loss:.4f}" if count > 1 else "")
+        speed = f"{self.gauge.tokens_per_step / seconds:,.0f} tokens/s, {seconds:.3f} s a step (median)"
+        memory = f"{bytes_text(self.gauge.memory())} per device"
+        self.shown.say(f"{count} of {self.gauge.run.steps} steps: {losses}, {speed}, {memory}")
+
+
+def _train(config: Config, wanted: Wanted, done: _Done, noted: Interrupts) -> int:
     _check(config, wanted)
-    shown = progress(wanted.quiet)
+    shown = done.shown
     layouts = Layouts(config, wanted.rules, ("train",), wanted.devices)
     layouts.check()
     with shown.step("starting jax"):
-        devices = layouts.devices()
-        run = sized(config, rows_of(config, layouts.partitions(devices)["train"]))
-        partitions = layouts.partitions(devices, run)
-        partition = partitions["train"]
-        refuse_too_large(partition, "params, gradients and optimizer state", "param", "grad", "opt")
-    for line in described(layouts, partitions):
-        shown.say(line)
-    weights = weights_of(config)
-    source = open_source(weights, shown)
-    if weights != config.weights:
-        shown.say(f"  from scratch: weights=auto knows none for {config.model.name}; others: weights=PATH")
-    tokenizer = tokenizer_of(config.model, source)
-    assert run.batch is not None
-    assert run.seq is not None
-    shown.say(f"batch {run.batch} of {run.seq} tokens" + (f", in {run.accum} microbatches" if run.accum > 1 else ""))
+        config = sized(config, rows_of(config, layouts.partitions(layouts.devices())["train"]))
+    partition = placed(layouts, config.run, shown)
+    source, feed = opened(config, shown)
 
-    from sharddsl.train.data.stream import batches
     from sharddsl.train.records import sinks
 
-    with shown.step("reading the data"):
-        feed = batches(config.data, tokenizer, batch=run.batch, seq=run.seq, seed=run.seed, vocab=config.model.vocab)
     with sinks(wanted.csv, wanted.tensorboard) as kept:
         from sharddsl.train.loop import Loop
         from sharddsl.train.metrics import Gauge, state_bytes, step_bytes
         from sharddsl.train.program import Program
 
-        program = Program(config.model, run, partition, wanted.layer_stats)
+        program = Program(config.model, config.run, partition, wanted.layer_stats)
         state = first_state(program, source, shown)
         shown.say(f"params and optimizer state: {bytes_text(state_bytes(state))} per device")
         with shown.step("compiling the step"):
             step = program.compile()
-        gauge = Gauge(config.model, run, list(partition.mesh.devices.flat), step_bytes(step))
+        done.gauge = Gauge(config.model, config.run, list(partition.mesh.devices.flat), step_bytes(step))
         loop = Loop(program, step, state)
         with _profiler(wanted.profile) as profiler:
             noted.check()
             with noted.held():
-                return _run(loop.run(feed, run.steps), gauge, wanted, shown, [*kept, profiler], noted=noted)
+                return _run(loop.run(feed, config.run.steps), done, wanted, [*kept, profiler], noted)
 
 
 def _check(config: Config, wanted: Wanted) -> None:
@@ -93,45 +101,25 @@ def _check(config: Config, wanted: Wanted) -> None:
         check_folder("--profile", Path(wanted.profile).expanduser())
 
 
-def _run(
-    records: Iterator[Record],
-    gauge: Gauge,
-    wanted: Wanted,
-    shown: Progress,
-    kept: Sequence[Sink],
-    *,
-    noted: Interrupts,
-) -> int:
+def _run(records: Iterator[Record], done: _Done, wanted: Wanted, kept: Sequence[Sink], noted: Interrupts) -> int:
     """Every step; the exit code. What was measured is told however it ends."""
-    done: list[Record] = []
+    gauge = done.gauge
+    assert gauge is not None
     steps = steps_for(sys.stdout, gauge.run.steps, wanted.log_every)
     try:
         for record in records:
-            done.append(record)
+            done.records.append(record)
             figures = gauge.figures(record)
             steps.show(figures)
             for keep in kept:
                 keep(figures)
             noted.check()
     except KeyboardInterrupt:
-        return 130
+        return CODE
     finally:
         steps.close()
-        _summary(done, gauge, shown)
+        done.tell()
     return 0
-
-
-def _summary(done: Sequence[Record], gauge: Gauge, shown: Progress) -> None:
-    from sharddsl.train.metrics import typical
-
-    if not done:
-        shown.say("no step was finished")
-        return
-    seconds = typical(done)
-    losses = f"loss {done[0].loss:.4f}" + (f" → {done[-1].loss:.4f}" if len(done) > 1 else "")
-    speed = f"{gauge.tokens_per_step / seconds:,.0f} tokens/s, {seconds:.3f} s a step (median)"
-    memory = f"{bytes_text(gauge.memory())} per device"
-    shown.say(f"{len(done)} of {gauge.run.steps} steps: {losses}, {speed}, {memory}")
 
 
 @contextmanager

@@ -57,7 +57,7 @@ def test_ctrl_c_compares_what_was_done(tmp_path: Path) -> None:
     child = start("spec=llama/dp", "run.steps=1,100000", cwd=tmp_path)
     assert child.stderr is not None
     for line in child.stderr:
-        if line.startswith("100000 steps"):
+        if line.startswith("100000 steps …"):
             break
     child.send_signal(signal.SIGINT)
     out, _ = child.communicate(timeout=60)

@@ -102,7 +102,7 @@ def test_data() -> None:
     assert first["losses"] == LOSSES
 
 
-@pytest.mark.parametrize(("name", "begins"), [("speed.svg", b"<?xml"), ("speed.png", b"\x89PNG"), ("s.pdf", b"%PDF")])
+@pytest.mark.parametrize(("name", "begins"), [("speed.svg", b"<?xml"), ("speed.PNG", b"\x89PNG"), ("s.pdf", b"%PDF")])
 def test_a_picture(name: str, begins: bytes, tmp_path: Path) -> None:
     path = tmp_path / name
     plot.check(str(path))

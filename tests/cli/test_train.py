@@ -111,6 +111,8 @@ REFUSED = [
     (("--csv=/nowhere/run.csv",), 2, "--csv /nowhere/run.csv: it cannot be written (/nowhere is no folder"),
     (("--tensorboard=/dev/null/run",), 2, "--tensorboard /dev/null/run: it cannot be written (/dev/null is no folder"),
     (("--profile=/dev/null/run",), 2, "--profile /dev/null/run: it cannot be written (/dev/null is no folder"),
+    (("--csv=",), 2, "argument --csv: a path is needed, and it is empty"),
+    (("--profile=",), 2, "argument --profile: a path is needed, and it is empty"),
     (("--steps=3",), 2, "it is a part of the run: run.steps=…"),
     (("--devices=0",), 2, "'0' is not a number of devices"),
 ]
