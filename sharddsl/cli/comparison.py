@@ -110,7 +110,8 @@ def _agreement(runs: Sequence[Measured]) -> str | None:
     if len(runs) < 2 or any(_task(run) != _task(runs[0]) for run in runs):
         return None
     losses = [run.steps[-1].loss for run in runs]
-    return f"the losses of step {len(runs[0].steps)} are within {max(losses) - min(losses):.1g} of each other"
+    apart = max(losses) - min(losses)
+    return f"the losses of step {len(runs[0].steps)} are {f'within {apart:.1g} of each other' if apart else 'equal'}"
 
 
 def _task(run: Measured) -> tuple[Any, ...]:
