@@ -35,6 +35,11 @@ def test_show_loads_nothing_heavy(form: str) -> None:
     assert loaded_by(run_main([*SHOW, "--format", form])) & HEAVY == set()
 
 
+@pytest.mark.parametrize("form", ["full", "concise", "json"])
+def test_lint_loads_nothing_heavy(form: str) -> None:
+    assert loaded_by(run_main(["lint", "specs", "--format", form])) & HEAVY == set()
+
+
 def test_an_override_for_hydra_loads_hydra_and_no_jax() -> None:
     loaded = loaded_by(run_main([*SHOW, "++run.batch=512"]))
     assert "hydra" in loaded

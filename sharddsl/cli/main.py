@@ -16,6 +16,7 @@ from sharddsl.findings import UsageError
 
 COMMANDS = {
     "show": "print where every tensor of a model lies: its axes, local shape, bytes and rule",
+    "lint": "find what is wrong with specs, without compiling them",
     "train": "train a model that is placed by a spec",
     "bench": "compare specs by training with each: compile time, step time, memory",
     "generate": "generate text with a model that is placed by a spec",
@@ -81,6 +82,10 @@ def _dispatch(argv: Sequence[str]) -> int:
             from sharddsl.cli import show
 
             return show.main(rest)
+        case ["lint", *rest]:
+            from sharddsl.cli import lint
+
+            return lint.main(rest)
         case ["generate", *rest]:
             from sharddsl.cli import generate
 

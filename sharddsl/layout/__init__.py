@@ -2,7 +2,7 @@
 
 from sharddsl.layout.mesh import size_mesh
 from sharddsl.layout.model import OPEN, DimAxes, Drop, Layout, MeshSizes, Placement, Reason
-from sharddsl.layout.resolver import layout_of, resolutions_of, resolve
+from sharddsl.layout.resolver import layout_of, layout_of_all, resolutions_of, resolve
 
 __all__ = [
     "OPEN",
@@ -13,6 +13,7 @@ __all__ = [
     "Placement",
     "Reason",
     "layout_of",
+    "layout_of_all",
     "resolutions_of",
     "resolve",
     "size_mesh",

@@ -33,7 +33,11 @@ def resolve(
     Where conditions have no value yet, the layout is the one in which the fewest of them hold. What the others would
     bring is among its findings, as warnings, since it may never come to it.
     """
-    resolutions = resolutions_of(spec, inventory, mesh, hosts=hosts, sources=sources)
+    return layout_of_all(resolutions_of(spec, inventory, mesh, hosts=hosts, sources=sources))
+
+
+def layout_of_all(resolutions: Sequence[Resolution]) -> Layout:
+    """The layout of the first of these ways, with the findings of all of them."""
     shown, *others = (layout_of(resolution) for resolution in resolutions)
     findings = of_all_ways(resolutions, (shown, *others)) if others else shown.findings
     return replace(shown, findings=in_order(findings))
