@@ -52,6 +52,7 @@ def test_specs_on_the_devices_of_the_largest_mesh_with_one_batch(tmp_path: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_ctrl_c_compares_what_was_done(tmp_path: Path) -> None:
     """The first run is done when the second one begins, which would take hours."""
     child = start("spec=llama/dp", "run.steps=1,100000", cwd=tmp_path)

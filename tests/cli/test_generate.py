@@ -90,6 +90,7 @@ def test_prompts_are_text_whatever_they_look_like() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_prompt_from_stdin_equals_one_in_an_option() -> None:
     from_stdin = generate(*RANDOM, "--quiet", "--prompt", "-", stdin="Grüße aus stdin\n".encode())
     from_option = generate(*RANDOM, "--quiet", "--prompt", "Grüße aus stdin")
@@ -98,6 +99,7 @@ def test_a_prompt_from_stdin_equals_one_in_an_option() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_sampling_depends_on_the_seed() -> None:
     argv = ("--quiet", "--prompt=x", "--temperature=1", "--top-k=100", "--top-p=0.99", "--max-tokens=16")
     first, other = (generate(*RANDOM, *argv, f"--seed={seed}") for seed in (1, 2))
@@ -106,6 +108,7 @@ def test_sampling_depends_on_the_seed() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_multirun_runs_each_job_on_its_own_devices(tmp_path: Path) -> None:
     done = generate(
         "--multirun", "model=llama_tiny", "spec=llama/fsdp", "spec.mesh.fsdp=1,2", "weights=random", "--max-tokens=2",

@@ -80,6 +80,7 @@ def test_a_loss_that_is_no_number() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_sweep_runs_each_job_on_its_own_devices(tmp_path: Path) -> None:
     child = start(
         "model=llama_tiny", "model.layers=1", "spec=llama/dp,llama/tp", "run.steps=1", "run.seq=16", "--multirun",

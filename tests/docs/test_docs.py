@@ -99,6 +99,7 @@ def test_every_program_on_a_page_runs(block: Block, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("command", [c for c in commands() if c.words[0] == "sharddsl"], ids=str)
 def test_every_command_on_a_page_prints_what_is_shown(command: Command) -> None:
     done = child(["-m", "sharddsl", *command.words[1:]], ROOT)
