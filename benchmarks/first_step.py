@@ -63,7 +63,7 @@ def plain_first_step() -> None:
     jax.config.update("jax_num_cpu_devices", 4)
     import numpy as np
 
-    from benchmarks.plain_llama import Plain, shapes
+    from benchmarks.plain_llama import LAYOUTS, Plain, shapes
     from sharddsl.models import preset
     from sharddsl.train.config import Training
     from sharddsl.train.data.batch import Batch
@@ -79,7 +79,8 @@ def plain_first_step() -> None:
     params = jax.tree.unflatten(structure, jax.device_get(draw(jax.random.key(0))))
     text = np.random.default_rng(0).integers(0, 256, (8, 129), np.int32)
     mesh = jax.make_mesh((2, 2), ("fsdp", "mp"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
-    plain = Plain(config, run, mesh, params, Batch(text[:, :-1], text[:, 1:], np.ones((8, 128), np.int32)))
+    batch = Batch(text[:, :-1], text[:, 1:], np.ones((8, 128), np.int32))
+    plain = Plain(config, run, LAYOUTS["llama/fsdp_tp"], mesh, params=params, batch=batch)
     _, (loss, _) = plain.lower().compile()(plain.state, plain.batch)
     print(f"{FIRST}loss={float(loss):.5f}", flush=True)
 
