@@ -2,22 +2,33 @@
 
 Whole processes, on four virtual CPU devices: `sharddsl train` of llama_tiny, a script that trains the same model in
 plain JAX (random weights by one jitted function, the step, nothing checked or printed before it), and, as the floor of
-both, the imports alone. They run in turn, so that a busy machine slows all of them; medians of wall time.
+both, the imports alone. They run in turn, so that a busy machine slows all of them; medians of wall time to the first
+step, and of the process's CPU time. Where `sharddsl train` spends it is told by what it says on stderr, as it says it.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
 ROOT = Path(__file__).parents[1]
 FIRST = "step=1 "
 """What both begin the line with that says that a step is done."""
+STAGES = {
+    "starting jax …": "jax, layout",
+    "reading the data …": "data",
+    "making random weights from run.seed=0 …": "weights, moments",
+    "compiling the step …": "compile, step",
+}
+"""What begins with each of these lines on stderr."""
 COMMANDS = {
     "sharddsl train": ["-m", "sharddsl", "train", "model=llama_tiny", "spec=llama/fsdp_tp", "spec.mesh.fsdp=2",
                        "spec.mesh.mp=2", "run.steps=1"],
@@ -26,34 +37,57 @@ COMMANDS = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one process took: seconds to its first step, CPU seconds to its end, and how long each of its stages was."""
+
+    wall: float
+    cpu: float
+    stages: dict[str, float]
+
+
 def main(runs: int) -> None:
     """Print the medians."""
     for arguments in COMMANDS.values():  # bytecode and the disk's cache are there
         to_first_step(arguments)
-    taken: dict[str, list[float]] = {name: [] for name in COMMANDS}
+    taken: dict[str, list[Taken]] = {name: [] for name in COMMANDS}
     for _ in range(runs):
         for name, arguments in COMMANDS.items():
             taken[name].append(to_first_step(arguments))
-    for name, seconds in taken.items():
-        print(f"{name:<16}{median(seconds):7.2f} s   ({min(seconds):.2f} to {max(seconds):.2f}, {runs} runs)")
-    print(f"sharddsl train / plain JAX: {median(taken['sharddsl train']) / median(taken['plain JAX']):.2f}")
+    for name, all_runs in taken.items():
+        wall = [run.wall for run in all_runs]
+        spread = f"({min(wall):.2f} to {max(wall):.2f}, {runs} runs)"
+        print(f"{name:<16}{median(wall):7.2f} s   {spread:<28}{median(run.cpu for run in all_runs):7.2f} s CPU")
+    ours, plain = taken["sharddsl train"], taken["plain JAX"]
+    wall_ratio = median(mine.wall / other.wall for mine, other in zip(ours, plain, strict=True))
+    cpu_ratio = median(mine.cpu / other.cpu for mine, other in zip(ours, plain, strict=True))
+    print(f"sharddsl train / plain JAX: {wall_ratio:.2f}, in CPU time {cpu_ratio:.2f} (medians of the rounds)")
+    for stage in ours[0].stages:
+        print(f"  {stage:<24}{median(run.stages[stage] for run in ours):7.2f} s")
 
 
-def to_first_step(arguments: Sequence[str]) -> float:
-    """Seconds from the start of a process to its first step."""
-    began = time.perf_counter()
+def to_first_step(arguments: Sequence[str]) -> Taken:
+    """What a process takes to its first step."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
-    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    command, merged = [sys.executable, *arguments], subprocess.STDOUT
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    marks = [("python, config", began)]
     with subprocess.Popen(
-        [sys.executable, *arguments], cwd=ROOT, env=environment, stdout=pipe, stderr=null, text=True
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=merged, text=True
     ) as child:
         assert child.stdout is not None
         for line in child.stdout:
-            if line.startswith(FIRST):
-                taken = time.perf_counter() - began
-                child.communicate()
-                return taken
-    raise SystemExit(f"{' '.join(arguments)} ended without a step: rc {child.returncode}")
+            now = time.perf_counter()
+            if line.rstrip() in STAGES:
+                marks.append((STAGES[line.rstrip()], now))
+            elif line.startswith(FIRST):
+                break
+        else:
+            raise SystemExit(f"{' '.join(arguments)} ended without a step")
+        child.communicate()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    stages = {name: end - start for (name, start), (_, end) in pairwise([*marks, ("", now)])}
+    return Taken(now - began, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, stages)
 
 
 def plain_first_step() -> None:
