@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
+from sharddsl.findings import UsageError
 from sharddsl.train.data.batch import IGNORE, Batch
 from sharddsl.train.program import Program
 from tests.llama.small import UNTIED, random_params
@@ -60,6 +61,17 @@ def test_bytes_of_the_state_and_of_the_gradients(precision: Any) -> None:
     _, grads = jax.eval_shape(of.loss_and_grads, state["params"], of.abstract_batch())
     assert nbytes(grads) == param * count
     assert sum(t.nbytes or 0 for t in of.partition.layout.inventory.of("grad")) == param * count
+
+
+def test_a_state_is_made_without_a_batch() -> None:
+    """Elsewhere a model runs on one token to get its params, and fails where that token cannot be split. Here a batch
+    that cannot be split keeps the step from being traced, and not the state from being made."""
+    of = program("llama/fsdp", {"fsdp": 8}, batch=1, seq=1)
+    state = of.abstract_state()
+    for head in (state["params"]["lm_head"]["w"], state["opt"]["mu"]["lm_head"]["w"]):
+        assert head.sharding.shard_shape(head.shape) == (16, 512)
+    with pytest.raises(UsageError, match="1 rows of the batch cannot be shared out evenly over fsdp=8"):
+        of.lower()
 
 
 def test_gradients_of_microbatches_are_added_up_in_float32() -> None:

@@ -96,7 +96,9 @@ def test_44_microbatches_of_a_row_per_device() -> None:
 @pytest.mark.parametrize(
     ("run", "persistent", "gradients"),
     [
+        ({"precision": "f32"}, 12, 4),
         ({"precision": "bf16_compute"}, 12, 4),  # what the person had: weights and two moments in float32
+        ({"precision": "bf16_compute", "accum": 2}, 12, 4),
         ({"precision": "bf16_master"}, 14, 2),
         ({"precision": "bf16_master", "accum": 2}, 14, 4),
     ],
@@ -110,6 +112,21 @@ def test_48_twelve_bytes_per_param_persist(run: dict[str, Any], persistent: int,
     assert sum(total.nbytes or 0 for total in state) == persistent * 6_738_415_616 + step
     assert sum(total.local_bytes or 0 for total in state) == persistent * 6_738_415_616 // 4 + step
     assert held["grad"].nbytes == gradients * 6_738_415_616
+
+
+@pytest.mark.parametrize(
+    ("precision", "weights", "master"), [("f32", 4, 0), ("bf16_compute", 4, 0), ("bf16_master", 2, 4)]
+)
+def test_48_factored_moments_persist_in_next_to_nothing(precision: str, weights: int, master: int) -> None:
+    """LLaMA 7B under Adafactor. Of a matrix that is split into rows and columns, as many means as it has of both."""
+    attention = 4 * (32 * 128 + 32 * 4096)  # embed 4096 and head_dim 128 are the largest dims, and 32 heads are in both
+    mlp = 3 * (4096 + 11_008)
+    norms = 2 * 4096  # vectors have no factors
+    means = 32 * (attention + mlp + norms) + 2 * (32_000 + 4096) + 4096  # 32 layers, embedding and head, last norm
+    assert means == 19_089_920
+    held = totals(trained("llama_7b", 4, optimizer="adafactor", precision=precision))
+    assert held["param"].nbytes == weights * 6_738_415_616
+    assert held["opt"].nbytes == master * 6_738_415_616 + 4 * means + 4
 
 
 def test_48_thirty_billion_on_128_gib_are_hopeless_on_any_mesh() -> None:
