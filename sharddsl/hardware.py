@@ -15,8 +15,9 @@ _FILE = Path(__file__).with_name("hardware.json")
 
 
 class Accelerator(Model):
-    """One chip. `kinds` are the names that JAX gives it as `device_kind`; `bf16_tflops` is its dense peak in 10^12
-    bfloat16 operations per second; `source` is where its maker states that."""
+    """What JAX counts as one device: a chip, or half of one. `kinds` are the names that JAX gives it as `device_kind`;
+    `bf16_tflops` is its dense peak in 10^12 bfloat16 operations per second; `source` is the page of its maker, or
+    of somebody who quotes it."""
 
     kinds: Annotated[tuple[str, ...], Field(min_length=1)]
     bf16_tflops: Annotated[float, Field(gt=0, allow_inf_nan=False)]
