@@ -27,6 +27,7 @@ def specs(tree: Any) -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_both_learn_the_same() -> None:
     ours = program("llama/fsdp_tp", MESHES["llama/fsdp_tp"], lr=0.02, warmup=1, steps=3, clip=0.1)
     state, step, batch = begun(ours), ours.compile(), some_batch()._replace(targets=some_batch().tokens)
