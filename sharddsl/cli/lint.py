@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sharddsl.cli.arguments import Parser, number, path
+from sharddsl.cli.files import STDIN, specs
 from sharddsl.config import fast
 from sharddsl.config.groups import RUNS
 from sharddsl.config.schema import Config
@@ -21,13 +21,11 @@ from sharddsl.lint.text import to_concise, to_full
 from sharddsl.models import PRESETS
 from sharddsl.spec import Loaded, load, parse
 from sharddsl.spec.mesh import LARGEST
-from sharddsl.spec.search import SUFFIX, is_name
 from sharddsl.tensors import Inventory
 from sharddsl.tensors.data import from_data
 
 _OVERRIDE = re.compile(r"[A-Za-z_][\w.-]*=.*", re.DOTALL)
 _SIZE = re.compile(r"spec\.mesh\.(?P<axis>\w+)=(?P<size>-?\d+)")
-_STDIN = "-"
 _RANK: Mapping[Severity, int] = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -49,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     places = [word for word in words if not _OVERRIDE.fullmatch(word)]
     held = None if options.inventory is None else _inventory(Path(options.inventory))
     wanted = Wanted(overrides, tuple(options.rule), options.devices, held, options.stdin_filename)
-    reports = [_lint(ref, wanted) for ref in _specs(places or ["."])]
+    reports = [_lint(ref, wanted) for ref in specs("lint", places or ["."])]
     match options.format:
         case "full":
             text = to_full(reports)
@@ -107,47 +105,16 @@ def make_parser() -> Parser:
     return parser
 
 
-def _specs(places: Sequence[str]) -> Iterator[str | Path]:
-    """The specs that are named: each file once, names as they are."""
-    told: set[str | Path] = set()
-    for place in places:
-        for ref in _found(place):
-            if ref not in told:
-                told.add(ref)
-                yield ref
-
-
-def _found(place: str) -> Iterator[str | Path]:
-    path = Path(place)
-    if place == _STDIN:
-        yield place
-    elif path.is_dir():
-        files = sorted(_walk(path))
-        if not files:
-            raise UsageError(f"lint: there is no *{SUFFIX} file in {place}")
-        yield from files
-    elif is_name(place) and path.suffix != SUFFIX:
-        yield place
-    else:
-        yield path
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    for root, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (Path(root, name) for name in files if name.endswith(SUFFIX) and not name.startswith("."))
-
-
 def _lint(ref: str | Path, wanted: Wanted) -> Report:
     config = None if wanted.inventory is not None or not wanted.overrides else _config(ref, wanted)
     mesh = _sizes(wanted.overrides) if wanted.inventory is not None else config.spec.mesh if config is not None else {}
     loaded = _load(ref, wanted, mesh)
-    name = wanted.stdin_name if ref == _STDIN else str(ref)
+    name = wanted.stdin_name if ref == STDIN else str(ref)
     return judge(name, loaded, tuple(_cases(loaded, config, wanted)))
 
 
 def _load(ref: str | Path, wanted: Wanted, mesh: Mapping[str, int]) -> Loaded:
-    if ref != _STDIN:
+    if ref != STDIN:
         return load(ref, rules=wanted.rules, mesh=mesh, models=PRESETS, runs=RUNS)
     try:
         text = sys.stdin.buffer.read().decode()
@@ -171,7 +138,7 @@ def _config(ref: str | Path, wanted: Wanted) -> Config:
     """The model and run that the overrides name."""
     if given := [word for word in wanted.overrides if word.startswith("spec=")]:
         raise UsageError(f"lint: {given[0]}: specs are named without `spec=`: sharddsl lint {given[0][5:]}")
-    if ref == _STDIN:
+    if ref == STDIN:
         ref = "llama/dp"  # any: what counts of it is read from stdin
     choice = str(ref) if isinstance(ref, str) or ref.is_absolute() else f"./{ref}"
     config = fast.read((*wanted.overrides, f"spec='{choice}'"), "train")

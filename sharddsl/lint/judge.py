@@ -15,6 +15,7 @@ from sharddsl.layout import layout_of
 from sharddsl.layout.resolution import Resolution
 from sharddsl.lint.cases import Case
 from sharddsl.lint.rules import WHOLE_FILE
+from sharddsl.lint.subject import Subject
 from sharddsl.spec import Loaded
 
 ABOUT_RULES = frozenset({"SHD201", "SHD204", "SHD205"})
@@ -53,7 +54,7 @@ def judge(name: str, loaded: Loaded, cases: Sequence[Case]) -> Report:
         told[_cause(finding)] = Judged(finding)
     if loaded.spec is not None and any(case.layout is not None for case in cases):
         for rule in WHOLE_FILE:
-            for finding in rule(loaded.spec, cases):
+            for finding in rule(Subject(loaded.spec, cases)):
                 told.setdefault(_cause(finding), Judged(finding))
     in_file_order = {id(f): n for n, f in enumerate(in_order(judged.finding for judged in told.values()))}
     return Report(

@@ -24,20 +24,20 @@ size 1 is not reported: it does nothing, and costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from sharddsl.findings import Finding
 from sharddsl.layout.model import OPEN
 from sharddsl.layout.resolution import Resolution
-from sharddsl.lint.cases import Case
-from sharddsl.spec.model import Spec
+from sharddsl.lint.subject import Subject
 
 
-def findings(spec: Spec, cases: Sequence[Case]) -> Iterator[Finding]:
+def findings(subject: Subject) -> Iterator[Finding]:
     """SHD106, once for each axis that is larger than 1 in some case and used in none."""
-    resolutions = [resolution for case in cases for resolution in case.resolutions]
+    resolutions = [resolution for case in subject.cases for resolution in case.resolutions]
     used = {axis for resolution in resolutions for axis in used_axes(resolution)}
-    for axis in spec.mesh.axes if spec.mesh is not None else ():
+    mesh = subject.spec.mesh
+    for axis in mesh.axes if mesh is not None else ():
         size = max((resolution.mesh.sizes[axis.name] for resolution in resolutions), default=1)
         if axis.name in used or size == 1:
             continue

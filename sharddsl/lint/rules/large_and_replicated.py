@@ -20,7 +20,8 @@ embed.w: replicated
 act: {batch: fsdp}
 ```
 
-How to mend it: split the param, or write `replicated`, which says so to every reader. Large is 64 MiB and more.
+How to mend it: split the param, or write `replicated`, which says so to every reader. Large is 64 MiB and more, or what
+`large` in `[tool.sharddsl.lint]` says.
 """
 
 from __future__ import annotations
@@ -30,18 +31,15 @@ from collections.abc import Iterator, Sequence
 from sharddsl.findings import Finding
 from sharddsl.layout.naming import names_of, note_of
 from sharddsl.layout.words import bytes_text, listed
-from sharddsl.lint.cases import Case
-from sharddsl.spec.model import Replicated, Rule, Spec
+from sharddsl.lint.subject import Subject
+from sharddsl.spec.model import Replicated, Rule
 from sharddsl.tensors.model import Tensor
 
-LARGE = 64 * 2**20
-"""Bytes."""
 
-
-def findings(spec: Spec, cases: Sequence[Case]) -> Iterator[Finding]:
+def findings(subject: Subject) -> Iterator[Finding]:
     """SHD304, once for each rule that leaves large params whole, with the largest of them over all cases."""
     found: dict[object, tuple[Rule, list[Tensor], str]] = {}
-    for case in cases:
+    for case in subject.cases:
         for resolution in case.resolutions:
             for decision in resolution.decided:
                 rule, assigned = decision.rule, decision.assigned
@@ -49,7 +47,7 @@ def findings(spec: Spec, cases: Sequence[Case]) -> Iterator[Finding]:
                     continue
                 if isinstance(rule.layout, Replicated) or any(assigned.axes) or resolution.mesh.size == 1:
                     continue
-                tensors = [t for t in resolution.tensors_of(decision) if (t.nbytes or 0) >= LARGE]
+                tensors = [t for t in resolution.tensors_of(decision) if (t.nbytes or 0) >= subject.large]
                 if tensors:
                     before = found.get(rule.where)
                     if before is None or _largest(before[1]) < _largest(tensors):

@@ -32,16 +32,16 @@ from collections.abc import Iterator, Sequence
 from sharddsl.findings import Edit, Finding, Location, Span
 from sharddsl.layout.entries import chain
 from sharddsl.layout.words import listed
-from sharddsl.lint.cases import Case
-from sharddsl.spec.model import Rule, Spec
+from sharddsl.lint.subject import Subject
+from sharddsl.spec.model import Rule
 
 
-def findings(spec: Spec, cases: Sequence[Case]) -> Iterator[Finding]:
+def findings(subject: Subject) -> Iterator[Finding]:
     """SHD203, for each rule of the file itself that matches tensors and places none."""
     shadows: dict[Location, dict[Location, Rule]] = {}
     alive: set[Location] = set()
     sources: dict[str, str] = {}
-    for resolution in (resolution for case in cases for resolution in case.resolutions):
+    for resolution in (resolution for case in subject.cases for resolution in case.resolutions):
         sources |= resolution.sources
         for decision in resolution.decided:
             rules = [resolution.rules[number] for number in decision.matches.rules]
@@ -52,7 +52,7 @@ def findings(spec: Spec, cases: Sequence[Case]) -> Iterator[Finding]:
             alive |= {rule.where for rule in places}
             for rule in own[: len(own) - len(places)]:
                 shadows.setdefault(rule.where, {})[places[-1].where] = places[-1]
-    for rule in spec.rules:
+    for rule in subject.spec.rules:
         if rule.origin == 0 and rule.where in shadows and rule.where not in alive:
             alive.add(rule.where)  # a rule with alternatives is several, at one place
             yield _finding(rule, tuple(shadows[rule.where].values()), sources)
