@@ -2,62 +2,47 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 
 from sharddsl.cli.arguments import Parser, number, path
 from sharddsl.cli.files import STDIN, specs
-from sharddsl.config import fast
-from sharddsl.config.groups import RUNS
-from sharddsl.config.schema import Config
+from sharddsl.cli.linting import Linted, Wanted, content_of, lint, waiting
 from sharddsl.findings import Severity, UsageError
-from sharddsl.lint import Case, Report, case_of_inventory, case_of_model, cases_of_checks, judge
+from sharddsl.lint import Report, baseline
+from sharddsl.lint.codes import code_of
 from sharddsl.lint.data import to_data
 from sharddsl.lint.text import to_concise, to_full
-from sharddsl.models import PRESETS
-from sharddsl.spec import Loaded, load, parse
 from sharddsl.spec.mesh import LARGEST
 from sharddsl.tensors import Inventory
-from sharddsl.tensors.data import from_data
 
 _OVERRIDE = re.compile(r"[A-Za-z_][\w.-]*=.*", re.DOTALL)
-_SIZE = re.compile(r"spec\.mesh\.(?P<axis>\w+)=(?P<size>-?\d+)")
 _RANK: Mapping[Severity, int] = {"error": 0, "warning": 1, "info": 2}
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to lint for, as the options say it."""
-
-    overrides: tuple[str, ...]
-    rules: tuple[str, ...]
-    devices: int | None
-    inventory: Inventory | None
-    stdin_name: str
 
 
 def main(argv: Sequence[str]) -> int:
     options = make_parser().parse(argv)
     words: list[str] = options.words
-    overrides = tuple(word for word in words if _OVERRIDE.fullmatch(word))
     places = [word for word in words if not _OVERRIDE.fullmatch(word)]
-    held = None if options.inventory is None else _inventory(Path(options.inventory))
-    wanted = Wanted(overrides, tuple(options.rule), options.devices, held, options.stdin_filename)
-    reports = [_lint(ref, wanted) for ref in specs("lint", places or ["."])]
-    match options.format:
-        case "full":
-            text = to_full(reports)
-        case "concise":
-            text = to_concise(reports)
-        case _:
-            text = json.dumps(to_data(reports), indent=2)
-    _write(text, options.output_file)
-    worst = min((_RANK[judged.finding.severity] for report in reports for judged in report.findings), default=3)
-    return 0 if options.exit_zero or worst > _RANK[options.fail_on] else 1
+    wanted = _wanted(options, tuple(word for word in words if _OVERRIDE.fullmatch(word)))
+    refs = specs("lint", places or ["."])
+    if options.fix or options.diff:
+        return _mend(refs, wanted, options)
+    each = [lint(ref, wanted, content_of(ref)) for ref in refs]
+    reports = [linted.report for linted in each]
+    if options.write_baseline:
+        return _write_baseline(reports, Path(options.baseline))
+    _tell(reports, options)
+    _hint(each, options)
+    if wanted.baseline is not None and wanted.baseline.gone:
+        gone = wanted.baseline.gone
+        _say(f"baseline: {gone} of what it knows was not found again; --write-baseline leaves it out")
+    return _exit_code(each, options)
 
 
 def make_parser() -> Parser:
@@ -65,7 +50,7 @@ def make_parser() -> Parser:
     parser = Parser(
         "lint",
         "Find what is wrong with specs: for every `check` that they declare, or for a model, or for any tensors.\n"
-        "Needs no accelerator and no jax, and compiles nothing.",
+        "Needs no accelerator and no jax, and compiles nothing. Settings: [tool.sharddsl.lint] in pyproject.toml.",
         with_config=False,
     )
     parser.add_argument(
@@ -87,81 +72,87 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--inventory", type=path, metavar="FILE", help="lint for the tensors that this JSON file describes"
     )
-    parser.add_argument(
-        "--format", choices=["full", "concise", "json"], default="full", help="how findings are told (default: full)"
-    )
-    parser.add_argument("--output-file", type=path, metavar="FILE", help="write them there and not to stdout")
-    parser.add_argument(
-        "--fail-on",
-        choices=list(_RANK),
-        default="error",
-        metavar="SEVERITY",
-        help="error, warning or info: exit with 1 for findings of this severity or a higher one (default: error)",
-    )
-    parser.add_argument("--exit-zero", action="store_true", help="exit with 0 whatever is found")
-    parser.add_argument(
-        "--stdin-filename", type=path, default="<stdin>", metavar="NAME", help="what the text of stdin is called"
-    )
+    _add_choice(parser)
+    _add_fixes(parser)
+    _add_output(parser)
     return parser
 
 
-def _lint(ref: str | Path, wanted: Wanted) -> Report:
-    config = None if wanted.inventory is not None or not wanted.overrides else _config(ref, wanted)
-    mesh = _sizes(wanted.overrides) if wanted.inventory is not None else config.spec.mesh if config is not None else {}
-    loaded = _load(ref, wanted, mesh)
-    name = wanted.stdin_name if ref == STDIN else str(ref)
-    return judge(name, loaded, tuple(_cases(loaded, config, wanted)))
+def _add_choice(parser: Parser) -> None:
+    group = parser.add_argument_group("what is told", "CODE is a code, a name, the beginning of codes, or ALL")
+    group.add_argument(
+        "--select", action="append", default=[], metavar="CODE,…", help="only these, whatever the settings select"
+    )
+    group.add_argument(
+        "--ignore", action="append", default=[], metavar="CODE,…", help="not these, nor those that the settings ignore"
+    )
+    group.add_argument(
+        "--severity", action="append", type=_graded, default=[], metavar="CODE=GRADE", help="error, warning or info"
+    )
+    group.add_argument("--baseline", type=path, metavar="FILE", help="not the findings that this file knows")
+    group.add_argument("--write-baseline", action="store_true", help="with --baseline: all that is found now is known")
+    group.add_argument(
+        "--config", type=path, metavar="FILE", help="settings from this TOML file, not from the nearest pyproject.toml"
+    )
 
 
-def _load(ref: str | Path, wanted: Wanted, mesh: Mapping[str, int]) -> Loaded:
-    if ref != STDIN:
-        return load(ref, rules=wanted.rules, mesh=mesh, models=PRESETS, runs=RUNS)
-    try:
-        text = sys.stdin.buffer.read().decode()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"lint: stdin is not UTF-8 text (at byte {error.start})") from None
-    return parse(text, wanted.stdin_name, rules=wanted.rules, mesh=mesh, models=PRESETS, runs=RUNS)
+def _add_fixes(parser: Parser) -> None:
+    group = parser.add_argument_group("fixes")
+    group.add_argument("--fix", action="store_true", help="make the fixes that change no layout")
+    group.add_argument("--unsafe-fixes", action="store_true", help="and those that decide what was meant")
+    group.add_argument("--diff", action="store_true", help="print what --fix would change, and change nothing")
 
 
-def _cases(loaded: Loaded, config: Config | None, wanted: Wanted) -> Iterator[Case]:
-    if loaded.spec is None or loaded.spec.mesh is None:
-        return
-    if wanted.inventory is not None:
-        yield case_of_inventory(loaded, wanted.inventory, devices=wanted.devices)
-    elif config is not None:
-        yield case_of_model(loaded, loaded.spec, config.model, config.run, devices=wanted.devices)
-    else:
-        yield from cases_of_checks(loaded, PRESETS, RUNS)
+def _add_output(parser: Parser) -> None:
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--format", choices=["full", "concise", "json"], default="full", help="how findings are told (default: full)"
+    )
+    group.add_argument("--output-file", type=path, metavar="FILE", help="write them there and not to stdout")
+    group.add_argument(
+        "--fail-on",
+        choices=list(_RANK),
+        metavar="SEVERITY",
+        help="error, warning or info: exit with 1 for findings of this severity or a higher one (default: error)",
+    )
+    group.add_argument("--exit-zero", action="store_true", help="exit with 0 whatever is found")
+    group.add_argument("--stdin-filename", type=path, metavar="NAME", help="the file that the text of stdin is to be")
 
 
-def _config(ref: str | Path, wanted: Wanted) -> Config:
-    """The model and run that the overrides name."""
-    if given := [word for word in wanted.overrides if word.startswith("spec=")]:
-        raise UsageError(f"lint: {given[0]}: specs are named without `spec=`: sharddsl lint {given[0][5:]}")
-    if ref == STDIN:
-        ref = "llama/dp"  # any: what counts of it is read from stdin
-    choice = str(ref) if isinstance(ref, str) or ref.is_absolute() else f"./{ref}"
-    config = fast.read((*wanted.overrides, f"spec='{choice}'"), "train")
-    if config is None:
-        raise UsageError(
-            f"lint: it reads plain overrides alone, such as model=llama3_8b spec.mesh.fsdp=64 run.batch=64; not "
-            f"{' '.join(wanted.overrides)}"
-        )
-    return config
+def _graded(text: str) -> tuple[str, Severity]:
+    """An argparse type: `SHD304=error`."""
+    code, _, said = text.partition("=")
+    for grade in _RANK:
+        if grade == said:
+            return code_of(code), grade
+    raise argparse.ArgumentTypeError(f"{text!r} is not CODE=error, CODE=warning or CODE=info")
 
 
-def _sizes(overrides: Sequence[str]) -> dict[str, int]:
-    """Of axes: all that overrides can say about tensors that are given as data."""
-    sizes = {}
-    for override in overrides:
-        match = _SIZE.fullmatch(override)
-        if match is None:
-            raise UsageError(f"lint --inventory: {override}: only spec.mesh.AXIS=N goes with tensors given as data")
-        sizes[match["axis"]] = int(match["size"])
-    return sizes
+def _wanted(options: argparse.Namespace, overrides: tuple[str, ...]) -> Wanted:
+    """What the options ask for, files read. Raises `UsageError` where they do not go together."""
+    if options.write_baseline and options.baseline is None:
+        raise UsageError("lint --write-baseline: say which file: --baseline FILE")
+    if options.write_baseline and (options.fix or options.diff):
+        raise UsageError("lint --write-baseline: first --fix, then a baseline of what is left")
+    if options.unsafe_fixes and not (options.fix or options.diff):
+        raise UsageError("lint --unsafe-fixes goes with --fix or --diff")
+    return Wanted(
+        overrides=overrides,
+        rules=tuple(options.rule),
+        devices=options.devices,
+        inventory=None if options.inventory is None else _inventory(Path(options.inventory)),
+        stdin_name=options.stdin_filename,
+        settings_file=None if options.config is None else Path(options.config).absolute(),
+        select=tuple(options.select),
+        ignore=tuple(options.ignore),
+        severity=tuple(options.severity),
+        baseline=None if options.baseline is None or options.write_baseline else baseline.read(Path(options.baseline)),
+    )
 
 
 def _inventory(file: Path) -> Inventory:
+    from sharddsl.tensors.data import from_data
+
     try:
         data = json.loads(file.read_bytes())
     except OSError as error:
@@ -171,11 +162,79 @@ def _inventory(file: Path) -> Inventory:
     return from_data(data)
 
 
-def _write(text: str, target: str | None) -> None:
-    if target is None:
+def _mend(refs: Iterable[str | Path], wanted: Wanted, options: argparse.Namespace) -> int:
+    """`--fix` and `--diff`. What is left is told as always; a diff, and the mended text of stdin, have stdout for
+    themselves."""
+    from sharddsl.cli.fixing import keep, mend, show
+
+    left: list[Linted] = []
+    changed = 0
+    for ref in refs:
+        mended = mend(ref, wanted, every=options.unsafe_fixes)
+        left.append(mended.left)
+        changed += mended.after != mended.before
+        if options.diff:
+            show(mended)
+        else:
+            keep(mended)
+    if options.diff:
+        return 0 if options.exit_zero else max(_exit_code(left, options), int(changed > 0))
+    with redirect_stdout(sys.stderr) if any(linted.ref == STDIN for linted in left) else nullcontext():
+        _tell([linted.report for linted in left], options)
+    _hint(left, options)
+    return _exit_code(left, options)
+
+
+def _write_baseline(reports: Sequence[Report], file: Path) -> int:
+    _write(file, baseline.written(reports, file), "--baseline")
+    count = sum(len(report.findings) for report in reports)
+    _say(f"{file}: {count} finding{'s' * (count != 1)} known from now on")
+    return 0
+
+
+def _tell(reports: Sequence[Report], options: argparse.Namespace) -> None:
+    match options.format:
+        case "full":
+            text = to_full(reports)
+        case "concise":
+            text = to_concise(reports)
+        case _:
+            text = json.dumps(to_data(reports), indent=2)
+    if options.output_file is None:
         print(text)
+    else:
+        _write(Path(options.output_file).expanduser(), f"{text}\n", "--output-file")
+
+
+def _hint(each: Sequence[Linted], options: argparse.Namespace) -> None:
+    """What `--fix` could do, for who reads the findings as text."""
+    if options.format not in ("full", "concise") or options.output_file is not None:
         return
+    safe = sum(count_safe for count_safe, _ in map(waiting, each))
+    other = sum(count_other for _, count_other in map(waiting, each))
+    told = [f"{n} with {option}" for n, option in ((safe, "--fix"), (other, "--fix --unsafe-fixes")) if n]
+    if told:
+        _say(f"fixes: {', '.join(told)}; --diff shows them")
+
+
+def _exit_code(each: Sequence[Linted], options: argparse.Namespace) -> int:
+    if options.exit_zero:
+        return 0
+    for linted in each:
+        least = _RANK[options.fail_on or linted.settings.fail_on]
+        if any(_RANK[judged.finding.severity] <= least for judged in linted.report.findings):
+            return 1
+    return 0
+
+
+def _write(file: Path, text: str, option: str) -> None:
+    from sharddsl.cli.writing import write_whole
+
     try:
-        Path(target).expanduser().write_text(f"{text}\n", encoding="utf-8")
+        write_whole(file, text.encode())
     except OSError as error:
-        raise UsageError(f"lint --output-file {target}: it cannot be written ({error.strerror})") from None
+        raise UsageError(f"lint {option} {file}: it cannot be written ({error.strerror})") from None
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)

@@ -30,8 +30,8 @@ class Case:
 
 def cases_of_checks(loaded: Loaded, models: Mapping[str, LlamaConfig], runs: Mapping[str, Run]) -> Iterator[Case]:
     """A case for each `check` of the file, whose models and runs are known: `load` was told which ones there are. A
-    spec without a mesh has none."""
-    spec = loaded.checked()
+    spec without a mesh has none; of a text with errors what can be read makes them."""
+    spec = loaded.readable
     if spec.mesh is None:
         return
     for check in spec.checks:
@@ -54,7 +54,7 @@ def case_of_model(loaded: Loaded, spec: Spec, model: LlamaConfig, run: Run, *, d
 
 def case_of_inventory(loaded: Loaded, held: Inventory, *, devices: int | None = None) -> Case:
     """Any tensors on the spec's mesh. What they are in other modes is not known."""
-    return _case(loaded, loaded.checked(), [held], devices, "")
+    return _case(loaded, loaded.readable, [held], devices, "")
 
 
 def _case(loaded: Loaded, spec: Spec, held: Sequence[Inventory], devices: int | None, run: str) -> Case:

@@ -21,6 +21,7 @@ def to_data(reports: Sequence[Report]) -> dict[str, Any]:
                 "file": report.name,
                 "cases": list(report.cases),
                 "unchecked": list(report.unchecked),
+                "silenced": dict(report.silenced),
                 "findings": [_finding(judged) for judged in report.findings],
             }
             for report in reports

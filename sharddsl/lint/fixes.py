@@ -60,9 +60,10 @@ def _edited(text: str, edits: Sequence[tuple[Span, str]]) -> str:
     def offset(line: int, column: int) -> int:
         return min(starts[min(line - 1, len(lines))] + column - 1, len(text))
 
+    end_of_line = "\r\n" if "\r\n" in text else "\n"
     for span, new in sorted(edits, reverse=True):
         begin, end = offset(span.line, span.column), offset(span.end_line, span.end_column)
-        text = text[:begin] + new + text[end:]
+        text = text[:begin] + new.replace("\n", end_of_line) + text[end:]
     return text
 
 

@@ -7,19 +7,25 @@ training does not use it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from sharddsl.findings import Finding, Location, in_order
 from sharddsl.layout import layout_of
 from sharddsl.layout.resolution import Resolution
 from sharddsl.lint.cases import Case
 from sharddsl.lint.rules import WHOLE_FILE
-from sharddsl.lint.subject import Subject
+from sharddsl.lint.subject import LARGE, Subject
 from sharddsl.spec import Loaded
 
 ABOUT_RULES = frozenset({"SHD201", "SHD204", "SHD205"})
 """Codes that are said of a rule and not of a tensor."""
+
+DESPITE_ERRORS = ABOUT_RULES | {
+    *("SHD101", "SHD102", "SHD103", "SHD104", "SHD107", "SHD208", "SHD301", "SHD302", "SHD303", "SHD308"),
+}
+"""Codes that are looked for in what can be read of a text with errors. That a rule is missing, or an axis splits
+nothing, may be the doing of the statements that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -32,29 +38,34 @@ class Judged:
 
 @dataclass(frozen=True)
 class Report:
-    """All about one spec. `cases` are those that were resolved; `unchecked` is what could not be judged."""
+    """All about one spec. `cases` are those that were resolved; `unchecked` is what could not be judged; `silenced`
+    counts the findings that are not told, by what keeps them from it. `source` is the spec's own among `sources`.
+    `complete`: all of the text was understood."""
 
     name: str
     findings: tuple[Judged, ...]
     cases: tuple[str, ...]
     unchecked: tuple[str, ...]
-    sources: dict[str, str]
+    source: str
+    sources: Mapping[str, str]
+    complete: bool = True
+    silenced: Mapping[str, int] = field(default_factory=dict)
 
 
-def judge(name: str, loaded: Loaded, cases: Sequence[Case]) -> Report:
-    """The report on a spec that these cases were made of."""
+def judge(name: str, loaded: Loaded, cases: Sequence[Case], large: int = LARGE) -> Report:
+    """The report on a spec that these cases were made of. `large` is how many bytes a param has that is large."""
     told: dict[object, Judged] = {}
     for finding in loaded.findings:
         told[_cause(finding)] = Judged(finding)
     for case in cases:
         for finding in case.findings:
-            if finding.code not in ABOUT_RULES:
+            if finding.code not in ABOUT_RULES and (loaded.spec is not None or finding.code in DESPITE_ERRORS):
                 _tell(finding, case, told)
     for finding in _about_rules(cases):
         told[_cause(finding)] = Judged(finding)
     if loaded.spec is not None and any(case.layout is not None for case in cases):
         for rule in WHOLE_FILE:
-            for finding in rule(Subject(loaded.spec, cases)):
+            for finding in rule(Subject(loaded.spec, cases, large)):
                 told.setdefault(_cause(finding), Judged(finding))
     in_file_order = {id(f): n for n, f in enumerate(in_order(judged.finding for judged in told.values()))}
     return Report(
@@ -62,7 +73,9 @@ def judge(name: str, loaded: Loaded, cases: Sequence[Case]) -> Report:
         tuple(sorted(told.values(), key=lambda judged: in_file_order[id(judged.finding)])),
         tuple(case.label for case in cases if case.layout is not None),
         tuple(dict.fromkeys(_unchecked(loaded, cases))),
-        dict(loaded.sources),
+        loaded.source,
+        loaded.sources,
+        loaded.spec is not None,
     )
 
 
@@ -107,17 +120,20 @@ def _around(outer: Location, inner: Location) -> bool:
 
 
 def _unchecked(loaded: Loaded, cases: Sequence[Case]) -> Iterable[str]:
-    if loaded.spec is None:
+    if loaded.spec is None and not any(case.layout is not None for case in cases):
         yield "layouts: the text has errors"
         return
-    if loaded.spec.mesh is None:
+    if loaded.spec is None:
+        yield "rules that are missing or never win, and axes that are not used: the text has errors"
+    spec = loaded.readable
+    if spec.mesh is None:
         yield "layouts: it has no mesh of its own, and is there to be extended"
     elif not cases:
         yield "layouts: it has no `check` line; name a model (model=…), or add `check MODEL on [AXIS=SIZE]`"
     for case in cases:
         if case.layout is not None:
             yield from (f"{text}, in {case.label}" for text in case.layout.unknown)
-    expectations = len(loaded.spec.expect) + sum(len(check.expect) for check in loaded.spec.checks)
+    expectations = len(spec.expect) + sum(len(check.expect) for check in spec.checks)
     if expectations == 1:
         yield "1 `expect` line: it asks about the compiled program"
     elif expectations:

@@ -20,6 +20,8 @@ def to_full(reports: Sequence[Report]) -> str:
         lines.append(f"{report.name}: {_counted([report])}")
         lines += [f"  checked: {case}" for case in report.cases]
         lines += [f"  not checked: {printable(text)}" for text in report.unchecked]
+        if report.silenced:
+            lines.append(f"  silenced: {', '.join(f'{n} by {by}' for by, n in report.silenced.items())}")
     return "\n".join([*lines, *([summary(reports)] if len(reports) > 1 else [])])
 
 
@@ -34,8 +36,10 @@ def summary(reports: Sequence[Report]) -> str:
     cases = sum(len(report.cases) for report in reports)
     unchecked = sum(bool(report.unchecked) for report in reports)
     without = f"; not all was checked of {_number(unchecked, 'file')}" if unchecked else ""
+    silenced = sum(sum(report.silenced.values()) for report in reports)
+    but = f" ({silenced} silenced)" if silenced else ""
     files, counted = _number(len(reports), "file"), _counted(reports)
-    return f"{files}, {_number(cases, 'case')}: {counted}; layouts only, not compiled{without}"
+    return f"{files}, {_number(cases, 'case')}: {counted}{but}; layouts only, not compiled{without}"
 
 
 def _counted(reports: Sequence[Report]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from sharddsl.spec.layouts import axes_of, lower_layout
+from sharddsl.spec.removal import removal
 from sharddsl.spec.scope import RESERVED, LetLayout, LetValue, Scope
 from sharddsl.syntax import tree
 
@@ -106,4 +107,5 @@ def report_unused(lets: Sequence[tree.Let], scope: Scope) -> None:
     for let in lets:
         if let.name not in reached and values[let.name] is let.value:
             message = f"`let {let.name}` is used by nothing"
-            scope.report.add("SHD005", let.span, message, "remove it", severity="warning", replace_by="")
+            fix = removal(scope.at(let.span), scope.report.text)
+            scope.report.add("SHD005", let.span, message, "remove it", severity="warning", fix=fix)

@@ -28,11 +28,14 @@ from sharddsl.syntax import parse_rule, tree
 class Loaded:
     """What a file, its bases and the overrides say.
 
-    `spec` is None where a finding is an error. `sources` maps each source's name to its text, and `paths` those that
-    are files to where they lie.
+    `spec` is None where a finding is an error. `readable` is then what the other statements say, in which further
+    errors may be looked for, and nothing else. `source` is what the file or text itself is called; `sources` maps each
+    source's name to its text, and `paths` those that are files to where they lie.
     """
 
+    source: str
     spec: Spec | None
+    readable: Spec
     findings: tuple[Finding, ...]
     sources: Mapping[str, str]
     paths: Mapping[str, Path]
@@ -53,13 +56,15 @@ def load(
     cwd: Path | None = None,
     models: Collection[str] | None = None,
     runs: Collection[str] | None = None,
+    content: bytes | None = None,
 ) -> Loaded:
     """The spec that `ref` names: `llama/fsdp` on the search path, or a file (`x.shard`, `./x.shard`, a `Path`).
 
     `rules` are appended after the file's own, `mesh` replaces axis sizes, `project` is where `specs/` and what may be
     extended lie (by default the nearest folder upward with a `pyproject.toml`), `cwd` is what relative paths start
-    from, and `models` and `runs` are the names that a `check` may use (by default any). Raises `UsageError` where there
-    is no such spec or it cannot be read; all else is a finding.
+    from, and `models` and `runs` are the names that a `check` may use (by default any). `content` stands for what
+    the file holds, as an editor has it that has not saved it yet. Raises `UsageError` where there is no such spec or it
+    cannot be read; all else is a finding.
     """
     start = search_path(None, project, cwd)
     if isinstance(ref, str) and (is_name(ref) or not ref):
@@ -68,7 +73,7 @@ def load(
         path = absolute(Path(ref), start.cwd)
         search = search_path(path.parent, project, cwd)
         name = search.shown(path)
-    data = read(path)
+    data = read(path) if content is None else content
     if isinstance(data, str):
         raise UsageError(f"cannot read the spec {name}: {data}{_other_than(path, ref, start)}")
     with _collector_paused():
@@ -159,15 +164,15 @@ def _assembled(name: str, root: Unit, search: SearchPath, options: _Options) -> 
     own = [root.report, *(report for _, report in appended), *resizing]
     bases = [unit.report for unit in units[1:]]
     findings = _findings(own, bases)
-    spec = None
-    if not errors(findings):
-        rules = (
-            *(rule for found in reversed(per_file) for rule in found),
-            *(r for found, _ in appended for r in found),
-        )
-        spec = Spec(name=name, mesh=mesh, rules=rules, checks=checks, expect=expects)
+    rules = (
+        *(rule for found in reversed(per_file) for rule in found),
+        *(r for found, _ in appended for r in found),
+    )
+    readable = Spec(name=name, mesh=mesh, rules=rules, checks=checks, expect=expects)
     return Loaded(
-        spec=spec,
+        source=root.report.source,
+        spec=None if errors(findings) else readable,
+        readable=readable,
         findings=findings,
         sources={report.source: report.text for report in (*own, *bases)},
         paths={unit.report.source: unit.path for unit in units if unit.path is not None},

@@ -38,12 +38,14 @@ class Report:
         *,
         related: tuple[tuple[Location, str], ...] = (),
         replace_by: str | None = None,
+        fix: tuple[Edit, ...] = (),
         severity: Severity = "error",
     ) -> None:
-        """Add a finding at `span`; `replace_by` is the text that would mend what stands there."""
+        """Add a finding at `span`; `replace_by` is the text that would mend what stands there, where not
+        another `fix` does."""
         where = self.at(span)
         message, help = _shortened(message), None if help is None else _shortened(help)
-        fix = () if replace_by is None else (Edit(where, replace_by),)
+        fix = fix if replace_by is None else (Edit(where, replace_by),)
         self.findings.append(Finding(code, severity, message, where, help, related=related, fix=fix))
 
     def unknown(

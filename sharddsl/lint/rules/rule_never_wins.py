@@ -29,11 +29,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sharddsl.findings import Edit, Finding, Location, Span
+from sharddsl.findings import Finding, Location
 from sharddsl.layout.entries import chain
 from sharddsl.layout.words import listed
 from sharddsl.lint.subject import Subject
 from sharddsl.spec.model import Rule
+from sharddsl.spec.removal import removal
 
 
 def findings(subject: Subject) -> Iterator[Finding]:
@@ -67,16 +68,5 @@ def _finding(rule: Rule, by: Sequence[Rule], sources: dict[str, str]) -> Finding
         rule.where,
         help="the last rule that matches a tensor places it: move this one behind, or remove it",
         related=tuple((shadow.where, "places them") for shadow in by),
-        fix=_removal(rule.where, sources),
+        fix=removal(rule.where, sources.get(rule.where.source, "")),
     )
-
-
-def _removal(where: Location, sources: dict[str, str]) -> tuple[Edit, ...]:
-    """The edit that takes the rule out with its line, where it has that for itself."""
-    lines = sources.get(where.source, "").split("\n")
-    span = where.span
-    if span.line != span.end_line or not 1 <= span.line <= len(lines):
-        return ()
-    line = lines[span.line - 1]
-    around = line[: span.column - 1] + line[span.end_column - 1 :].partition("#")[0]
-    return () if around.strip() else (Edit(Location(where.source, Span(span.line, 1, span.line + 1, 1)), ""),)
