@@ -12,7 +12,8 @@ from pathlib import Path
 
 from sharddsl.cli.arguments import Parser, number, path
 from sharddsl.cli.files import STDIN, specs
-from sharddsl.cli.linting import Linted, Wanted, content_of, lint, waiting
+from sharddsl.cli.linting import Linted, Wanted, waiting
+from sharddsl.cli.parallel import MOST_JOBS, lint_all
 from sharddsl.findings import Severity, UsageError
 from sharddsl.lint import Report, baseline
 from sharddsl.lint.codes import code_of
@@ -33,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     refs = specs("lint", places or ["."])
     if options.fix or options.diff:
         return _mend(refs, wanted, options)
-    each = [lint(ref, wanted, content_of(ref)) for ref in refs]
+    each = lint_all(list(refs), wanted, options.jobs)
     reports = [linted.report for linted in each]
     if options.write_baseline:
         return _write_baseline(reports, Path(options.baseline))
@@ -71,6 +72,12 @@ def make_parser() -> Parser:
     )
     parser.add_argument(
         "--inventory", type=path, metavar="FILE", help="lint for the tensors that this JSON file describes"
+    )
+    parser.add_argument(
+        "--jobs",
+        type=number(int, 1, f"a number of processes, at most {MOST_JOBS}", most=MOST_JOBS),
+        metavar="N",
+        help="processes that lint (default: one, or one for each core where there are many files)",
     )
     _add_choice(parser)
     _add_fixes(parser)

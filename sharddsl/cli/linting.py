@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sharddsl.cli.files import STDIN
@@ -17,7 +17,7 @@ from sharddsl.lint import Case, Report, case_of_inventory, case_of_model, cases_
 from sharddsl.lint.baseline import Baseline
 from sharddsl.lint.fixes import SAFE
 from sharddsl.lint.settings import Settings, narrowed, settings_for, settings_in
-from sharddsl.lint.silence import told
+from sharddsl.lint.silence import told, without_known
 from sharddsl.models import PRESETS
 from sharddsl.spec import Loaded, load, parse
 from sharddsl.tensors import Inventory
@@ -63,8 +63,14 @@ def lint(ref: str | Path, wanted: Wanted, content: bytes | None = None) -> Linte
     loaded, cases = _resolved(ref, wanted, settings, content)
     name = str(ref) if ref != STDIN else wanted.stdin_name or "<stdin>"
     file = loaded.paths.get(loaded.source)
-    report = told(judge(name, loaded, cases, settings.large), settings, file, wanted.baseline)
-    return Linted(ref, report, cases, settings, file)
+    report = told(judge(name, loaded, cases, settings.large), settings, file)
+    linted = Linted(ref, report, cases, settings, file)
+    return linted if wanted.baseline is None else with_baseline(linted, wanted.baseline)
+
+
+def with_baseline(linted: Linted, baseline: Baseline) -> Linted:
+    """The same without the findings that the baseline knows, which takes note of them."""
+    return replace(linted, report=without_known(linted.report, baseline))
 
 
 def _settings(ref: str | Path, wanted: Wanted) -> Settings:

@@ -1,5 +1,5 @@
 """What of a report is told: the codes that are wanted, in the severity that they are given, without what comments and
-the baseline silence."""
+a baseline silence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEXT = frozenset(code for code in NAMES if code.startswith("SHD0"))
 """Codes that need no case to be looked for."""
 
 
-def told(report: Report, settings: Settings, file: Path | None = None, baseline: Baseline | None = None) -> Report:
+def told(report: Report, settings: Settings, file: Path | None = None) -> Report:
     """The report with what is to be told of it, and counts of what is not. `file` is where the spec lies."""
     codes = settings.codes(file)
     wanted = [judged for judged in report.findings if judged.finding.code in codes]
@@ -30,11 +30,15 @@ def told(report: Report, settings: Settings, file: Path | None = None, baseline:
         still, more, _ = silenced_by(ignores, idle)
         findings, silent = findings + still, silent + more
     silenced["comments"] = len(silent)
-    if baseline is not None:
-        findings, known = baseline.split(report, findings)
-        silenced["the baseline"] = len(known)
     graded = [_graded(judged, settings) for judged in findings]
     return replace(report, findings=_ordered(graded), silenced={by: n for by, n in silenced.items() if n})
+
+
+def without_known(report: Report, baseline: Baseline) -> Report:
+    """The report without the findings that the baseline knows, which takes note of them."""
+    findings, known = baseline.split(report, report.findings)
+    silenced = {**report.silenced, "the baseline": len(known)} if known else report.silenced
+    return replace(report, findings=tuple(findings), silenced=silenced)
 
 
 def _looked_for(report: Report) -> frozenset[str]:

@@ -10,7 +10,7 @@ import pytest
 from sharddsl.findings import UsageError
 from sharddsl.lint import baseline
 from sharddsl.lint.settings import Settings
-from sharddsl.lint.silence import told
+from sharddsl.lint.silence import told, without_known
 from tests.lint.cases import linted
 
 TEXT = """\
@@ -57,7 +57,7 @@ def test_what_is_written(file: Path) -> None:
 def test_only_what_is_new_is_told(text: str, new: list[str], gone: int, file: Path) -> None:
     known = baseline.read(file)
     for _ in range(2):  # a report may be made again, after a fix
-        report = told(linted(text), Settings(), baseline=known)
+        report = without_known(told(linted(text), Settings()), known)
         assert [judged.finding.code for judged in report.findings] == new
     assert known.gone == gone
 
