@@ -17,6 +17,9 @@ from sharddsl.findings import UsageError
 _DEFAULT_RUN = {"show": "train", "generate": "generate", "train": "train", "bench": "train"}
 """The commands that take overrides, with the run config that each has by default."""
 
+_OF_FILES = frozenset({"lint", "fmt"})
+_TAKE_CODES = frozenset({"--select", "--ignore", "--explain"})
+
 
 def main(argv: Sequence[str]) -> int:
     match argv:
@@ -35,12 +38,18 @@ def _query(argv: Sequence[str], line: str) -> int:
     command, space, rest = line.lstrip().partition(" ")
     if not space:
         return _offer(COMMANDS, command)
-    if command not in _DEFAULT_RUN:
+    if command not in _DEFAULT_RUN and command not in _OF_FILES:
         return 0
     before, _, begun = rest.rpartition(" ")
     parser = _parser(command)
     if begun.startswith("-"):
         return _offer(parser.long_options, begun)
+    if before.rpartition(" ")[2] in _TAKE_CODES:
+        from sharddsl.findings import NAMES
+
+        return _offer([*NAMES, *NAMES.values()], begun)
+    if command in _OF_FILES:
+        return 0  # the shell offers files
     try:
         overrides = parser.parse(shlex.split(before)).overrides
     except (ValueError, UsageError):  # within quotes, or within the value of an option
@@ -56,9 +65,11 @@ def _offer(words: Iterable[str], begun: str) -> int:
 
 
 def _parser(command: str) -> Parser:
-    from sharddsl.cli import bench, generate, show, train
+    from sharddsl.cli import bench, fmt, generate, lint, show, train
 
     makers = {
+        "fmt": fmt.make_parser,
+        "lint": lint.make_parser,
         "show": show.make_parser,
         "generate": generate.make_parser,
         "train": train.make_parser,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sharddsl.findings import UsageError
-from sharddsl.spec.search import SUFFIX, is_name
+from sharddsl.search import SUFFIX, is_name
 
 STDIN = "-"
 

@@ -16,6 +16,7 @@ from sharddsl.findings import Finding, Severity, UsageError
 from sharddsl.lint import Case, Report, case_of_inventory, case_of_model, cases_of_checks, judge
 from sharddsl.lint.baseline import Baseline
 from sharddsl.lint.fixes import SAFE
+from sharddsl.lint.rules import not_formatted
 from sharddsl.lint.settings import Settings, narrowed, settings_for, settings_in
 from sharddsl.lint.silence import told, without_known
 from sharddsl.models import PRESETS
@@ -63,8 +64,10 @@ def lint(ref: str | Path, wanted: Wanted, content: bytes | None = None) -> Linte
     loaded, cases = _resolved(ref, wanted, settings, content)
     name = str(ref) if ref != STDIN else wanted.stdin_name or "<stdin>"
     file = loaded.paths.get(loaded.source)
-    report = told(judge(name, loaded, cases, settings.large), settings, file)
-    linted = Linted(ref, report, cases, settings, file)
+    report = judge(name, loaded, cases, settings.large)
+    if not_formatted.CODE in settings.codes(file):
+        report = not_formatted.added(report)
+    linted = Linted(ref, told(report, settings, file), cases, settings, file)
     return linted if wanted.baseline is None else with_baseline(linted, wanted.baseline)
 
 

@@ -17,6 +17,7 @@ from sharddsl.findings import UsageError
 COMMANDS = {
     "show": "print where every tensor of a model lies: its axes, local shape, bytes and rule",
     "lint": "find what is wrong with specs, without compiling them",
+    "fmt": "write specs in the one style",
     "train": "train a model that is placed by a spec",
     "bench": "compare specs by training with each: compile time, step time, memory",
     "generate": "generate text with a model that is placed by a spec",
@@ -86,6 +87,10 @@ def _dispatch(argv: Sequence[str]) -> int:
             from sharddsl.cli import lint
 
             return lint.main(rest)
+        case ["fmt", *rest]:
+            from sharddsl.cli import fmt
+
+            return fmt.main(rest)
         case ["generate", *rest]:
             from sharddsl.cli import generate
 

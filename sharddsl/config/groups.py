@@ -14,8 +14,8 @@ from sharddsl import resources
 from sharddsl.config.schema import Data, unknown_choice
 from sharddsl.models import PRESETS
 from sharddsl.models.config import LlamaConfig
+from sharddsl.search import is_name
 from sharddsl.spec import list_specs
-from sharddsl.spec.search import is_name
 from sharddsl.train.config import Training
 from sharddsl.train.data.files import is_path
 

@@ -1,10 +1,10 @@
 """`.shard` files as values: `load` or `parse` gives a `Loaded`, its `checked()` a `Spec`."""
 
+from sharddsl.search import list_specs
 from sharddsl.spec.evaluate import EvaluationError, Value, evaluate
 from sharddsl.spec.load import Loaded, load, parse
 from sharddsl.spec.mesh import mesh_of, with_mesh
 from sharddsl.spec.model import Spec
-from sharddsl.spec.search import list_specs
 
 __all__ = [
     "EvaluationError",

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sharddsl.findings import Span
+from sharddsl.search import SUFFIX, SearchPath, absolute, is_name, read, same_file
 from sharddsl.spec.report import Report
-from sharddsl.spec.search import SUFFIX, SearchPath, absolute, is_name, read, same_file
 from sharddsl.syntax import decode, parse, tree
 
 MOST_BASES = 32

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sharddsl.findings import Finding, ShardError, UsageError, errors
+from sharddsl.search import SUFFIX, SearchPath, absolute, is_name, read, search_path
 from sharddsl.spec.chain import Unit, chain, unit_from, unit_of
 from sharddsl.spec.checks import lower_check, lower_expects
 from sharddsl.spec.inherit import MeshView, composed, effective_meshes, report_renames
@@ -20,7 +21,6 @@ from sharddsl.spec.model import Check, Mesh, Rule, Spec
 from sharddsl.spec.report import Report, nearest, suggestion
 from sharddsl.spec.rules import lower_rules
 from sharddsl.spec.scope import Scope
-from sharddsl.spec.search import SUFFIX, SearchPath, absolute, is_name, read, search_path
 from sharddsl.syntax import parse_rule, tree
 
 

@@ -26,6 +26,11 @@ Capture = pytest.CaptureFixture[str]
         ("sharddsl show -m weights='a b' spec=llama/tp model=llama_tiny spec.mesh.", ["mp"]),
         ("sharddsl show --devices ", []),
         ("sharddsl show --rule 'a: ", []),
+        ("sharddsl lint --unsafe", ["--unsafe-fixes"]),
+        ("sharddsl lint specs --select splits", ["splits-a-head"]),
+        ("sharddsl lint --ignore SHD20", [f"SHD20{n}" for n in range(1, 9)]),
+        ("sharddsl lint specs/", []),
+        ("sharddsl fmt --ch", ["--check"]),
     ],
 )
 def test_words_offered(line: str, expected: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from sharddsl.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 Capture = pytest.CaptureFixture[str]
-CLEAN = "mesh: [fsdp=4]\n*: {embed: fsdp}\nact: {batch: fsdp}\ncache: {batch: fsdp}\n"
+CLEAN = "mesh: [fsdp=4]\n*:     {embed: fsdp}\nact:   {batch: fsdp}\ncache: {batch: fsdp}\n"
 WARNED = CLEAN.replace("[fsdp=4]", "[fsdp=4, mp=2]") + "check llama_tiny batch 8 seq 64\n"
 
 

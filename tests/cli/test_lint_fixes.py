@@ -12,10 +12,10 @@ import pytest
 from sharddsl.cli.main import main
 
 Capture = pytest.CaptureFixture[str]
-REST = "act: {batch: fsdp}\ncache: {batch: fsdp}\ncheck llama_tiny batch 8 seq 64\n"
-BAD = "let unused = fsdp\nmesh: [fsdp=4]\nmlp.w_in: [fsdp, None]  # first\n*: {embed: fsdp}\n" + REST
-SAFE = "mesh: [fsdp=4]\n*: {embed: fsdp}\n" + REST
-GUESS = "mesh: [fsdp=4]\n*: {embed: fsdpp}\n" + REST
+REST = "act:   {batch: fsdp}\ncache: {batch: fsdp}\ncheck llama_tiny batch 8 seq 64\n"
+BAD = "let unused = fsdp\nmesh: [fsdp=4]\nmlp.w_in: [fsdp, None]  # first\n\n*:     {embed: fsdp}\n" + REST
+SAFE = "mesh: [fsdp=4]\n\n*:     {embed: fsdp}\n" + REST
+GUESS = "mesh: [fsdp=4]\n\n*:     {embed: fsdpp}\n" + REST
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_what_changes_no_layout_is_mended(folder: Path, capsys: Capture) -> None
     assert told.err.splitlines() == [
         "my.shard:1:1: mended SHD005 unused-name: `let unused` is used by nothing",
         "my.shard:3:1: mended SHD203 rule-never-wins: `mlp.w_in` never wins: every tensor that it matches is placed by "
-        "`*` (line 4)",
+        "`*` (line 5)",
     ]
 
 
@@ -62,7 +62,7 @@ def test_a_diff_changes_nothing(folder: Path, capsys: Capture) -> None:
     assert file.read_text() == BAD
     assert capsys.readouterr().out.splitlines() == [
         *("--- my.shard", "+++ my.shard", "@@ -1,6 +1,4 @@", "-let unused = fsdp", " mesh: [fsdp=4]"),
-        *("-mlp.w_in: [fsdp, None]  # first", " *: {embed: fsdp}", " act: {batch: fsdp}", " cache: {batch: fsdp}"),
+        *("-mlp.w_in: [fsdp, None]  # first", " ", " *:     {embed: fsdp}", " act:   {batch: fsdp}"),
     ]
     assert main(["lint", "my.shard", "--diff", "--exit-zero"]) == 0
     file.write_text(SAFE)
