@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,21 +27,21 @@ def test_every_pair_of_parentheses_is_needed(expression: tree.Expr) -> None:
     text = to_text(expression)
     whole = parse(f"expect {text}").file
     assert whole == tree.File((tree.Expect(expression),))
+    quoted = {at for match in _QUOTED.finditer(text) for at in range(*match.span())}
     for at, character in enumerate(text):
-        if character == "(" and not text[:at].rstrip()[-1:].isalnum():
-            close = _closing(text, at)
+        if character == "(" and at not in quoted and not text[:at].rstrip()[-1:].isalnum():
+            close = _closing(text, at, quoted)
             without = text[:at] + " " + text[at + 1 : close] + " " + text[close + 1 :]
             assert parse(f"expect {without}").file != whole
 
 
-def _closing(text: str, at: int) -> int:
+_QUOTED = re.compile(r'"(?:[^"\\\n]|\\["\\])*"')
+
+
+def _closing(text: str, at: int, quoted: set[int]) -> int:
     depth = 0
-    in_quotes = False
     for i in range(at, len(text)):
-        if text[i] == '"' and text[i - 1] != "\\":
-            in_quotes = not in_quotes
-        if not in_quotes:
-            depth += {"(": 1, ")": -1}.get(text[i], 0)
+        depth += {"(": 1, ")": -1}.get(text[i], 0) if i not in quoted else 0
         if depth == 0:
             return i
     raise AssertionError("the parenthesis is not closed")
