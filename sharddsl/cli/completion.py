@@ -18,6 +18,7 @@ _DEFAULT_RUN = {"show": "train", "generate": "generate", "train": "train", "benc
 """The commands that take overrides, with the run config that each has by default."""
 
 _OF_FILES = frozenset({"lint", "fmt"})
+_OF_CODES = frozenset({"rule"})
 _TAKE_CODES = frozenset({"--select", "--ignore", "--explain"})
 
 
@@ -38,13 +39,13 @@ def _query(argv: Sequence[str], line: str) -> int:
     command, space, rest = line.lstrip().partition(" ")
     if not space:
         return _offer(COMMANDS, command)
-    if command not in _DEFAULT_RUN and command not in _OF_FILES:
+    if command not in _DEFAULT_RUN and command not in _OF_FILES | _OF_CODES:
         return 0
     before, _, begun = rest.rpartition(" ")
     parser = _parser(command)
     if begun.startswith("-"):
         return _offer(parser.long_options, begun)
-    if before.rpartition(" ")[2] in _TAKE_CODES:
+    if command in _OF_CODES or before.rpartition(" ")[2] in _TAKE_CODES:
         from sharddsl.findings import NAMES
 
         return _offer([*NAMES, *NAMES.values()], begun)
@@ -65,11 +66,12 @@ def _offer(words: Iterable[str], begun: str) -> int:
 
 
 def _parser(command: str) -> Parser:
-    from sharddsl.cli import bench, fmt, generate, lint, show, train
+    from sharddsl.cli import bench, fmt, generate, lint, rule, show, train
 
     makers = {
         "fmt": fmt.make_parser,
         "lint": lint.make_parser,
+        "rule": rule.make_parser,
         "show": show.make_parser,
         "generate": generate.make_parser,
         "train": train.make_parser,

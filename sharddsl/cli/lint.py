@@ -28,6 +28,11 @@ _RANK: Mapping[Severity, int] = {"error": 0, "warning": 1, "info": 2}
 
 def main(argv: Sequence[str]) -> int:
     options = make_parser().parse(argv)
+    if options.explain is not None:
+        from sharddsl.cli.rule import explain
+
+        explain([options.explain])
+        return 0
     words: list[str] = options.words
     places = [word for word in words if not _OVERRIDE.fullmatch(word)]
     wanted = _wanted(options, tuple(word for word in words if _OVERRIDE.fullmatch(word)))
@@ -96,6 +101,7 @@ def _add_choice(parser: Parser) -> None:
     group.add_argument(
         "--severity", action="append", type=_graded, default=[], metavar="CODE=GRADE", help="error, warning or info"
     )
+    group.add_argument("--explain", metavar="CODE", help="print what this finding means, as `sharddsl rule` does")
     group.add_argument("--baseline", type=path, metavar="FILE", help="not the findings that this file knows")
     group.add_argument("--write-baseline", action="store_true", help="with --baseline: all that is found now is known")
     group.add_argument(

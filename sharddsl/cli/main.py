@@ -18,6 +18,7 @@ COMMANDS = {
     "show": "print where every tensor of a model lies: its axes, local shape, bytes and rule",
     "lint": "find what is wrong with specs, without compiling them",
     "fmt": "write specs in the one style",
+    "rule": "print what a finding means, with examples, and how to mend it",
     "train": "train a model that is placed by a spec",
     "bench": "compare specs by training with each: compile time, step time, memory",
     "generate": "generate text with a model that is placed by a spec",
@@ -91,6 +92,10 @@ def _dispatch(argv: Sequence[str]) -> int:
             from sharddsl.cli import fmt
 
             return fmt.main(rest)
+        case ["rule", *rest]:
+            from sharddsl.cli import rule
+
+            return rule.main(rest)
         case ["generate", *rest]:
             from sharddsl.cli import generate
 

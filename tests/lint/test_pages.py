@@ -1,30 +1,73 @@
-"""Each rule's page is its docstring: the bad example has the finding, the good one has none."""
+"""Each code's page is a docstring: the bad example has the finding, the good one has none.
+
+An example without a `check` gets one. `--devices 12` and `--rule '…'` in the words before an example are given with it,
+and a `json` block of the page is the inventory that its examples are linted for.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from types import ModuleType
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
-from sharddsl.findings import NAMES
-from sharddsl.lint.rules import WHOLE_FILE, axis_never_used, large_and_replicated, rule_never_wins
-from tests.lint.cases import codes
+from sharddsl.cli.linting import Wanted, lint
+from sharddsl.lint.pages import page_of, to_text, written
+from sharddsl.tensors import Inventory
+from sharddsl.tensors.data import from_data
 
-RULES = [axis_never_used, rule_never_wins, large_and_replicated]
 CHECK = "cache: {batch: fsdp}\ncheck llama3_8b batch 64 seq 2048\n"
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__.rpartition(".")[2])
-def test_the_examples_of_a_page(rule: ModuleType) -> None:
-    page = rule.__doc__ or ""
-    title = re.match(r"(SHD\d{3}) ([a-z-]+) \((error|warning|info)\)\n", page)
-    assert title is not None
-    assert NAMES[title[1]] == title[2]
-    bad, good = re.findall(r"```shard\n(.*?)```", page, re.DOTALL)
-    assert title[1] in codes(bad + CHECK)
-    assert codes(good + CHECK) == []
+@dataclass(frozen=True)
+class Example:
+    before: str
+    """The words between the block before it, if any, and this one."""
+    text: str
 
 
-def test_every_rule_has_a_page() -> None:
-    assert {check.__module__ for check in WHOLE_FILE} == {rule.__name__ for rule in RULES}
+def examples(body: str) -> list[Example]:
+    parts = re.split(r"```shard\n(.*?)```\n", body, flags=re.DOTALL)
+    return [Example(before, text) for before, text in zip(parts[::2], parts[1::2], strict=False)]
+
+
+def held(body: str) -> Inventory | None:
+    block = re.search(r"```json\n(.*?)```\n", body, re.DOTALL)
+    return None if block is None else from_data(json.loads(block[1]))
+
+
+def codes(example: Example, code: str, inventory: Inventory | None, folder: Path) -> set[str]:
+    file = folder / "my.shard"
+    checked = inventory is not None or re.search(r"^check ", example.text, re.MULTILINE)
+    file.write_text(example.text if checked else example.text + CHECK)
+    devices = re.search(r"`--devices (\d+)`", example.before)
+    wanted = Wanted(
+        rules=tuple(re.findall(r"`--rule '(.*?)'`", example.before)),
+        devices=int(devices[1]) if devices else None,
+        inventory=inventory,
+        ignore=() if code == "SHD006" else ("SHD006",),
+    )
+    return {judged.finding.code for judged in lint(file, wanted).report.findings}
+
+
+@pytest.mark.parametrize("code", written())
+def test_the_examples_of_a_page(code: str, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    page = page_of(code)
+    bad, good = examples(page.body)
+    assert "Bad" in bad.before
+    assert "Good" in good.before
+    assert code in codes(bad, code, held(page.body), tmp_path)
+    assert codes(good, code, held(page.body), tmp_path) == set()
+
+
+@pytest.mark.parametrize("code", written())
+def test_a_page_says_what_to_do(code: str) -> None:
+    page = page_of(code)
+    assert set(re.findall("error|warning|info", page.severity))
+    assert page.body.index("Bad") < page.body.index("Good") < page.body.index("How to mend it:")
+    assert len(page.body.split("\n\nBad")[0]) > 60
+    assert "```" not in to_text(page)
+    assert max(map(len, page.body.splitlines())) <= 120

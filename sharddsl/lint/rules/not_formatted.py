@@ -9,14 +9,18 @@ Bad:
 mesh: [fsdp = 4]
 *:{embed:fsdp}
 act: { batch:fsdp }
+cache: {batch: fsdp}
+check llama3_8b batch 64 seq 2048
 ```
 
 Good:
 
 ```shard
 mesh: [fsdp=4]
-*:   {embed: fsdp}
-act: {batch: fsdp}
+*:     {embed: fsdp}
+act:   {batch: fsdp}
+cache: {batch: fsdp}
+check llama3_8b batch 64 seq 2048
 ```
 
 How to mend it: `sharddsl fmt`, or `sharddsl lint --fix`. To leave it to `fmt --check` alone, ignore the code in the
