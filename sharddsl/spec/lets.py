@@ -96,7 +96,8 @@ def mentioned(value: tree.AxisName | tree.AxisTuple | tree.LayoutExpr) -> Iterat
 
 
 def report_unused(lets: Sequence[tree.Let], scope: Scope) -> None:
-    """SHD005 for each `let` that no rule, check or used `let` mentions, with its removal as the fix."""
+    """SHD005 for each `let` that no rule, check or used `let` mentions, with its removal as the fix. One that an
+    unknown name may have meant is not called unused."""
     values = {let.name: let.value for let in reversed(lets)}
     reached, waiting = set[str](), [name for name in scope.used_lets if name in values]
     while waiting:
@@ -105,7 +106,7 @@ def report_unused(lets: Sequence[tree.Let], scope: Scope) -> None:
             reached.add(name)
             waiting += (other for other in mentioned(values[name]) if other in values)
     for let in lets:
-        if let.name not in reached and values[let.name] is let.value:
+        if let.name not in reached | scope.report.offered and values[let.name] is let.value:
             message = f"`let {let.name}` is used by nothing"
             fix = removal(scope.at(let.span), scope.report.text)
             scope.report.add("SHD005", let.span, message, "remove it", severity="warning", fix=fix)

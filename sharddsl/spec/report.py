@@ -19,6 +19,8 @@ class Report:
     source: str
     text: str
     findings: list[Finding] = field(default_factory=list)
+    offered: set[str] = field(default_factory=set)
+    """Names that unknown ones may have meant."""
 
     @cached_property
     def _lines(self) -> list[int]:
@@ -55,6 +57,7 @@ class Report:
         `or_else` is a remedy besides."""
         known = sorted(known)
         near = nearest(name, known) if len(self.findings) < _MOST_GUESSES else []
+        self.offered.update(near)
         exact = near[0] if near and self.excerpt(span) == name else None
         help = "\n".join(remedy for remedy in (suggestion(near, known), or_else) if remedy) or None
         self.add(code, span, f"unknown {what} `{name}`", help, replace_by=exact)

@@ -6,28 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from sharddsl import spec
+from sharddsl.cli.linting import Wanted, lint
 from sharddsl.findings import Finding
-from sharddsl.lint import Report, case_of_inventory, cases_of_checks, judge
+from sharddsl.lint import Report
 from sharddsl.lint.fixes import fixed
-from sharddsl.models import PRESETS
 from tests.layout.cases import tensors
-from tests.lint.cases import RUNS
 from tests.lint.snippets import FOLDER, Snippet, snippets
 
 FILES = sorted(FOLDER.glob("SHD*.txt"))
 ALL = [(file, snippet) for file in FILES for snippet in snippets(file)]
 
 
-def linted(snippet: Snippet, text: str) -> Report:
-    loaded = spec.parse(text, "my.shard", rules=snippet.rules, models=PRESETS, runs=RUNS)
-    if loaded.spec is None or loaded.spec.mesh is None:
-        return judge("my.shard", loaded, ())
-    if snippet.tensors:
-        return judge(
-            "my.shard", loaded, [case_of_inventory(loaded, tensors(*snippet.tensors), devices=snippet.devices)]
-        )
-    return judge("my.shard", loaded, tuple(cases_of_checks(loaded, PRESETS, RUNS)))
+def linted(snippet: Snippet, text: str, code: str) -> Report:
+    """The report on the file `my.shard` in the folder that the test stands in."""
+    file = Path("my.shard")
+    file.write_text(text, encoding="utf-8")
+    wanted = Wanted(
+        rules=snippet.rules,
+        devices=snippet.devices,
+        inventory=tensors(*snippet.tensors) if snippet.tensors else None,
+        ignore=() if code == "SHD006" else ("SHD006",),
+    )
+    return lint(file, wanted).report
 
 
 def told(finding: Finding, expected: str) -> str:
@@ -45,8 +45,10 @@ def told(finding: Finding, expected: str) -> str:
 
 
 @pytest.mark.parametrize(("file", "snippet"), ALL, ids=[f"{file.stem}: {snippet.title}" for file, snippet in ALL])
-def test_a_snippet(file: Path, snippet: Snippet) -> None:
-    found = [judged.finding for judged in linted(snippet, snippet.text).findings]
+def test_a_snippet(file: Path, snippet: Snippet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.chdir(tmp_path)
+    found = [judged.finding for judged in linted(snippet, snippet.text, file.stem).findings]
     expected = [*snippet.found, *[""] * (len(found) - len(snippet.found))]
     assert [told(finding, line) for finding, line in zip(found, expected, strict=False)] == list(snippet.found)
     assert len(found) == len(snippet.found)
@@ -54,7 +56,7 @@ def test_a_snippet(file: Path, snippet: Snippet) -> None:
     if snippet.fixed is not None:
         mended = fixed(own, {"my.shard": snippet.text}).texts["my.shard"]
         assert mended == snippet.fixed
-        assert file.stem not in [judged.finding.code for judged in linted(snippet, mended).findings]
+        assert file.stem not in [judged.finding.code for judged in linted(snippet, mended, file.stem).findings]
     else:
         assert not any(finding.fix for finding in own), "the snippet says nothing of the fix: -- fixed"
 
