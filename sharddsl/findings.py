@@ -42,6 +42,7 @@ NAMES: dict[str, str] = {
     "SHD206": "says-the-same-again",
     "SHD207": "override-replaces",
     "SHD208": "dim-name-twice",
+    "SHD209": "golden-differs",
     "SHD301": "more-entries-than-dims",
     "SHD302": "does-not-divide",
     "SHD303": "splits-a-head",

@@ -40,6 +40,12 @@ def main(argv: Sequence[str]) -> int:
     if options.fix or options.diff:
         return _mend(refs, wanted, options)
     each = lint_all(list(refs), wanted, options.jobs)
+    if wanted.golden is not None:
+        from sharddsl.cli import goldens
+
+        if wanted.write_golden:
+            goldens.write(each, wanted.golden)
+        each += goldens.orphans(each, wanted)
     reports = [linted.report for linted in each]
     if options.write_baseline:
         return _write_baseline(reports, Path(options.baseline))
@@ -105,6 +111,10 @@ def _add_choice(parser: Parser) -> None:
     group.add_argument("--baseline", type=path, metavar="FILE", help="not the findings that this file knows")
     group.add_argument("--write-baseline", action="store_true", help="with --baseline: all that is found now is known")
     group.add_argument(
+        "--golden", type=path, metavar="DIR", help="compare the layouts of each check with the golden files in DIR"
+    )
+    group.add_argument("--write-golden", action="store_true", help="with --golden: write what is so now into them")
+    group.add_argument(
         "--config", type=path, metavar="FILE", help="settings from this TOML file, not from the nearest pyproject.toml"
     )
 
@@ -149,6 +159,7 @@ def _wanted(options: argparse.Namespace, overrides: tuple[str, ...]) -> Wanted:
         raise UsageError("lint --write-baseline: first --fix, then a baseline of what is left")
     if options.unsafe_fixes and not (options.fix or options.diff):
         raise UsageError("lint --unsafe-fixes goes with --fix or --diff")
+    _refuse_golden(options, overrides)
     return Wanted(
         overrides=overrides,
         rules=tuple(options.rule),
@@ -160,7 +171,19 @@ def _wanted(options: argparse.Namespace, overrides: tuple[str, ...]) -> Wanted:
         ignore=tuple(options.ignore),
         severity=tuple(options.severity),
         baseline=None if options.baseline is None or options.write_baseline else baseline.read(Path(options.baseline)),
+        golden=None if options.golden is None else Path(options.golden),
+        write_golden=options.write_golden,
     )
+
+
+def _refuse_golden(options: argparse.Namespace, overrides: tuple[str, ...]) -> None:
+    """Raises `UsageError` where --golden and --write-golden do not go with the other options."""
+    if options.write_golden and options.golden is None:
+        raise UsageError("lint --write-golden: say which folder: --golden DIR")
+    if options.write_golden and (options.fix or options.diff):
+        raise UsageError("lint --write-golden: first --fix, then golden files of what comes of it")
+    if options.golden is not None and overrides:
+        raise UsageError(f"lint --golden: golden files are of a spec's `check` lines, not of {' '.join(overrides)}")
 
 
 def _inventory(file: Path) -> Inventory:

@@ -7,13 +7,14 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sharddsl.cli.files import STDIN
 from sharddsl.config import fast
 from sharddsl.config.groups import RUNS
 from sharddsl.config.schema import Config
-from sharddsl.findings import Finding, Severity, UsageError
-from sharddsl.lint import Case, Report, case_of_inventory, case_of_model, cases_of_checks, judge
+from sharddsl.findings import Finding, Severity, UsageError, errors
+from sharddsl.lint import Case, Judged, Report, case_of_inventory, case_of_model, cases_of_checks, judge
 from sharddsl.lint.baseline import Baseline
 from sharddsl.lint.fixes import SAFE
 from sharddsl.lint.rules import not_formatted
@@ -22,6 +23,9 @@ from sharddsl.lint.silence import told, without_known
 from sharddsl.models import PRESETS
 from sharddsl.spec import Loaded, load, parse
 from sharddsl.tensors import Inventory
+
+if TYPE_CHECKING:
+    from sharddsl.lint.golden import Golden
 
 _SIZE = re.compile(r"spec\.mesh\.(?P<axis>\w+)=(?P<size>-?\d+)")
 
@@ -40,17 +44,23 @@ class Wanted:
     ignore: tuple[str, ...] = ()
     severity: tuple[tuple[str, Severity], ...] = ()
     baseline: Baseline | None = None
+    golden: Path | None = None
+    """The folder of golden files."""
+    write_golden: bool = False
+    """Golden files are made, not compared with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Linted:
-    """What came of one spec: what is told of it, the cases that it was resolved for, and the file that it lies in."""
+    """What came of one spec: what is told of it, the cases that it was resolved for, and the file that it lies in.
+    `golden` is its golden file as it should be, where one is asked for and layouts are known."""
 
     ref: str | Path
     report: Report
     cases: tuple[Case, ...]
     settings: Settings
     file: Path | None
+    golden: Golden | None = None
 
 
 def content_of(ref: str | Path) -> bytes | None:
@@ -67,7 +77,37 @@ def lint(ref: str | Path, wanted: Wanted, content: bytes | None = None) -> Linte
     report = judge(name, loaded, cases, settings.large)
     if not_formatted.CODE in settings.codes(file):
         report = not_formatted.added(report)
-    linted = Linted(ref, told(report, settings, file), cases, settings, file)
+    golden = None
+    if wanted.golden is not None:
+        report, golden = _with_golden(report, cases, file, wanted)
+    linted = Linted(ref, told(report, settings, file), cases, settings, file, golden)
+    return linted if wanted.baseline is None else with_baseline(linted, wanted.baseline)
+
+
+def _with_golden(
+    report: Report, cases: tuple[Case, ...], file: Path | None, wanted: Wanted
+) -> tuple[Report, Golden | None]:
+    """The report with what its golden file says, and the file as it should be. Layouts with errors are none to keep or
+    to compare."""
+    from sharddsl.lint.golden import golden_of
+    from sharddsl.lint.rules import golden_differs
+
+    assert wanted.golden is not None
+    if file is None:
+        raise UsageError("lint --golden: a golden file is named for its spec's file; --stdin-filename says which it is")
+    if not report.complete or errors(finding for case in cases for finding in case.findings):
+        return replace(report, unchecked=(*report.unchecked, "its golden file: there are errors")), None
+    golden = golden_of(file, cases)
+    return report if wanted.write_golden else golden_differs.added(report, golden, wanted.golden), golden
+
+
+def orphan(golden: Path, spec: str, wanted: Wanted) -> Linted:
+    """What is told of a golden file whose spec is not there."""
+    from sharddsl.lint.rules import golden_differs
+
+    settings = _settings(golden, wanted)
+    report = Report(str(golden), (Judged(golden_differs.orphaned(golden, spec)),), (), (), str(golden), {})
+    linted = Linted(golden, told(report, settings, golden.absolute()), (), settings, golden)
     return linted if wanted.baseline is None else with_baseline(linted, wanted.baseline)
 
 

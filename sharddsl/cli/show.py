@@ -21,7 +21,10 @@ def make_parser() -> Parser:
     """The options of `show`."""
     parser = Parser("show", "Print where every tensor of a model lies under a spec. Needs no accelerator and no jax.")
     parser.add_argument(
-        "--format", choices=["text", "json"], default="text", help="a table, or the same as data (default: text)"
+        "--format",
+        choices=["text", "json", "golden"],
+        default="text",
+        help="a table, the same as data, or the layouts alone as golden files have them (default: text)",
     )
     parser.add_argument(
         "--devices",
@@ -41,12 +44,12 @@ def main(argv: Sequence[str]) -> int:
             layout = lay_out(loaded, job.config.model, job.config.run, options.devices)
         except ShardError as error:
             raise _with_devices(error, mesh) if options.devices is None else error from None
-        print(_as_json(job, layout) if options.format == "json" else _as_text(job, layout))
+        print(_FORMATS[options.format](job, layout))
         if layout.findings:
             announce(job)
             print(render(layout.findings, layout.sources), file=sys.stderr)
         if (unmeasured := _unmeasured(loaded.checked())) is not None:
-            print(unmeasured, file=sys.stderr if options.format == "json" else sys.stdout)
+            print(unmeasured, file=sys.stdout if options.format == "text" else sys.stderr)
         return 1 if errors(layout.findings) else 0
 
     request = Request("show", "train", tuple(options.overrides), hydra_flags(options))
@@ -93,3 +96,12 @@ def _as_json(job: Job, layout: Layout) -> str:
     if job.overrides is None:
         return json.dumps(report.to_json(layout), indent=2)
     return json.dumps({"overrides": job.overrides, "layout": report.to_json(layout)})
+
+
+def _as_golden(job: Job, layout: Layout) -> str:
+    from sharddsl.lint.golden import layout_section
+
+    return layout_section(layout).rstrip("\n") + "\n" * (job.overrides is not None)
+
+
+_FORMATS = {"text": _as_text, "json": _as_json, "golden": _as_golden}

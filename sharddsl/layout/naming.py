@@ -47,6 +47,34 @@ def _subscripted(tensor: Tensor, layers: Sequence[int]) -> str:
     return tensor.name.replace(f"[{tensor.path.layer}]", f"[{said}]", 1)
 
 
+def together(names: Iterable[str], most: int = 8) -> str:
+    """Names of tensors in few words: params with those of their gradients and optimizer leaves that are named too, as
+    in `embed.w, norm.scale (param, grad, opt.mu), act.resid`. Of many the first stand there, and how many follow."""
+    roles: dict[str, list[str]] = {}
+    for name in names:
+        role, base = _role(name)
+        roles.setdefault(base, []).append(role)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for base, held in roles.items():
+        alike.setdefault(tuple(held), []).append(base)
+    parts = []
+    for shared, bases in alike.items():
+        said = "" if shared in (("param",), ("",)) else f" ({', '.join(shared)})"
+        parts.append(_few(bases, most) + said)
+    return ", ".join(parts)
+
+
+def _role(name: str) -> tuple[str, str]:
+    """`opt.mu` and `embed.w` of `opt.mu.embed.w`; what belongs to no param is itself, without a role."""
+    namespace, _, rest = name.partition(".")
+    leaf, _, of_param = rest.partition(".")
+    if namespace == "grad" and rest:
+        return "grad", rest
+    if namespace == "opt" and of_param:
+        return f"opt.{leaf}", of_param
+    return ("" if namespace in NAMESPACES else "param"), name
+
+
 def sized_dims(tensor: Tensor) -> str:
     """`(embed 4096, kv_heads 8, head_dim 128), 32 layers`: one layer's dims, `?` for a size that is not known."""
     shown = [

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
-from sharddsl.findings import Finding
+from sharddsl.findings import Finding, Location
 from sharddsl.layout import Layout, layout_of_all, resolutions_of, size_mesh
 from sharddsl.layout.resolution import Resolution
 from sharddsl.models import LlamaConfig, Run, inventory
@@ -20,12 +20,14 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 @dataclass(frozen=True)
 class Case:
     """One model, run and mesh. `layout` has the findings of the case's own mode; it is None where there is no mesh, and
-    `findings` say why. `resolutions` are those of every mode, for what is judged of a rule wherever it may apply."""
+    `findings` say why. `resolutions` are those of every mode, for what is judged of a rule wherever it may apply.
+    `where` is the `check` line that the case is of."""
 
     label: str
     layout: Layout | None
     resolutions: tuple[Resolution, ...]
     findings: tuple[Finding, ...]
+    where: Location | None = None
 
 
 def cases_of_checks(loaded: Loaded, models: Mapping[str, LlamaConfig], runs: Mapping[str, Run]) -> Iterator[Case]:
@@ -38,7 +40,7 @@ def cases_of_checks(loaded: Loaded, models: Mapping[str, LlamaConfig], runs: Map
         sized = with_mesh(spec, {axis.name: axis.size for axis in check.mesh or ()})
         given = runs[check.run] if check.run is not None else Run()
         run = given.model_copy(update={"mode": check.mode, "batch": check.batch, "seq": check.seq})
-        yield case_of_model(loaded, sized, models[check.model], run)
+        yield replace(case_of_model(loaded, sized, models[check.model], run), where=check.where)
 
 
 def case_of_model(loaded: Loaded, spec: Spec, model: LlamaConfig, run: Run, *, devices: int | None = None) -> Case:

@@ -13,8 +13,9 @@ what the text is after the fixes of the file's code
 ```
 
 `-- clean` says that nothing is found. `-- tensors` (lines as `tests.layout.cases.tensors` reads them) stands for the
-checks, `-- rules` holds overrides of the command line, and `-- devices 8` is the device count. Everything that is found
-in the snippet is listed, of every code, in order; a help that is listed is compared.
+checks, `-- rules` holds overrides of the command line, `-- golden` is the golden file of the spec (empty: it is
+missing), and `-- devices 8` is the device count. Everything that is found in the snippet is listed, of every code, in
+order; a help that is listed is compared.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+_SECTIONS = {"found", "clean", "fixed", "tensors", "rules", "golden"}
 FOLDER = Path(__file__).with_name("rules")
 
 
@@ -36,6 +38,7 @@ class Snippet:
     tensors: tuple[str, ...]
     rules: tuple[str, ...]
     devices: int | None
+    golden: str | None
 
 
 def snippets(file: Path) -> list[Snippet]:
@@ -48,7 +51,11 @@ def _snippet(title: str, body: str) -> Snippet:
     text, *parts = re.split(r"^-- (.*)\n", body.rstrip("\n") + "\n", flags=re.MULTILINE)
     sections = dict(zip(parts[::2], parts[1::2], strict=True))
     devices = [int(name.partition(" ")[2]) for name in sections if name.startswith("devices ")]
-    unknown = [n for n in sections if n not in {"found", "clean", "fixed", "tensors", "rules"} and n[:8] != "devices "]
+    unknown = [
+        n
+        for n in sections
+        if n not in {"found", "clean", "fixed", "tensors", "rules", "golden"} and n[:8] != "devices "
+    ]
     assert not unknown, f"{title}: no section is called {unknown}"
     assert ("found" in sections) != ("clean" in sections), f"{title}: either `-- found` or `-- clean`"
     found = re.split(r"\n(?! )", sections.get("found", "").rstrip("\n")) if "found" in sections else []
@@ -60,4 +67,5 @@ def _snippet(title: str, body: str) -> Snippet:
         tuple(sections.get("tensors", "").splitlines()),
         tuple(sections.get("rules", "").splitlines()),
         devices[0] if devices else None,
+        sections.get("golden"),
     )

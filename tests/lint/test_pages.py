@@ -1,7 +1,8 @@
 """Each code's page is a docstring: the bad example has the finding, the good one has none.
 
 An example without a `check` gets one. `--devices 12` and `--rule '…'` in the words before an example are given with it,
-and a `json` block of the page is the inventory that its examples are linted for.
+and a `json` block of the page is the inventory that its examples are linted for. A `text` block that begins with
+`case: ` is their golden file.
 """
 
 from __future__ import annotations
@@ -38,7 +39,16 @@ def held(body: str) -> Inventory | None:
     return None if block is None else from_data(json.loads(block[1]))
 
 
-def codes(example: Example, code: str, inventory: Inventory | None, folder: Path) -> set[str]:
+def golden(body: str, folder: Path) -> Path | None:
+    """The folder with the page's golden file of `my.shard`."""
+    block = re.search(r"```text\n(case: .*?)```\n", body, re.DOTALL)
+    if block is None:
+        return None
+    (folder / "my.golden").write_text(block[1])
+    return folder
+
+
+def codes(example: Example, code: str, body: str, inventory: Inventory | None, folder: Path) -> set[str]:
     file = folder / "my.shard"
     checked = inventory is not None or re.search(r"^check ", example.text, re.MULTILINE)
     file.write_text(example.text if checked else example.text + CHECK)
@@ -48,6 +58,7 @@ def codes(example: Example, code: str, inventory: Inventory | None, folder: Path
         devices=int(devices[1]) if devices else None,
         inventory=inventory,
         ignore=() if code == "SHD006" else ("SHD006",),
+        golden=golden(body, folder),
     )
     return {judged.finding.code for judged in lint(file, wanted).report.findings}
 
@@ -59,8 +70,8 @@ def test_the_examples_of_a_page(code: str, tmp_path: Path) -> None:
     bad, good = examples(page.body)
     assert "Bad" in bad.before
     assert "Good" in good.before
-    assert code in codes(bad, code, held(page.body), tmp_path)
-    assert codes(good, code, held(page.body), tmp_path) == set()
+    assert code in codes(bad, code, page.body, held(page.body), tmp_path)
+    assert codes(good, code, page.body, held(page.body), tmp_path) == set()
 
 
 @pytest.mark.parametrize("code", written())

@@ -21,11 +21,16 @@ def linted(snippet: Snippet, text: str, code: str) -> Report:
     """The report on the file `my.shard` in the folder that the test stands in."""
     file = Path("my.shard")
     file.write_text(text, encoding="utf-8")
+    golden = None if snippet.golden is None else Path("golden")
+    if golden is not None and snippet.golden:
+        golden.mkdir(exist_ok=True)
+        (golden / "my.golden").write_text(snippet.golden, encoding="utf-8")
     wanted = Wanted(
         rules=snippet.rules,
         devices=snippet.devices,
         inventory=tensors(*snippet.tensors) if snippet.tensors else None,
         ignore=() if code == "SHD006" else ("SHD006",),
+        golden=golden,
     )
     return lint(file, wanted).report
 
