@@ -30,7 +30,7 @@ def test_the_package_alone_is_light() -> None:
     assert loaded_by("import sharddsl") & (HEAVY | {"pydantic", "lark"}) == set()
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("form", ["text", "json", "golden"])
 def test_show_loads_nothing_heavy(form: str) -> None:
     assert loaded_by(run_main([*SHOW, "--format", form])) & HEAVY == set()
 
@@ -38,6 +38,15 @@ def test_show_loads_nothing_heavy(form: str) -> None:
 @pytest.mark.parametrize("form", ["full", "concise", "json"])
 def test_lint_loads_nothing_heavy(form: str) -> None:
     assert loaded_by(run_main(["lint", "specs", "--format", form])) & HEAVY == set()
+
+
+@pytest.mark.parametrize("form", ["text", "json", "markdown"])
+def test_diff_loads_nothing_heavy(form: str) -> None:
+    assert loaded_by(run_main(["diff", "llama/dp", "llama/zero1", "--format", form])) & HEAVY == set()
+
+
+def test_golden_files_load_nothing_heavy() -> None:
+    assert loaded_by(run_main(["lint", "specs", "--golden", "tests/specs/golden"])) & HEAVY == set()
 
 
 def test_an_override_for_hydra_loads_hydra_and_no_jax() -> None:

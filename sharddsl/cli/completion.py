@@ -17,7 +17,7 @@ from sharddsl.findings import UsageError
 _DEFAULT_RUN = {"show": "train", "generate": "generate", "train": "train", "bench": "train"}
 """The commands that take overrides, with the run config that each has by default."""
 
-_OF_FILES = frozenset({"lint", "fmt"})
+_OF_FILES = frozenset({"lint", "fmt", "diff"})
 _OF_CODES = frozenset({"rule"})
 _TAKE_CODES = frozenset({"--select", "--ignore", "--explain"})
 
@@ -66,9 +66,10 @@ def _offer(words: Iterable[str], begun: str) -> int:
 
 
 def _parser(command: str) -> Parser:
-    from sharddsl.cli import bench, fmt, generate, lint, rule, show, train
+    from sharddsl.cli import bench, diff, fmt, generate, lint, rule, show, train
 
     makers = {
+        "diff": diff.make_parser,
         "fmt": fmt.make_parser,
         "lint": lint.make_parser,
         "rule": rule.make_parser,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,6 +11,12 @@ from sharddsl.findings import UsageError
 from sharddsl.search import SUFFIX, is_name
 
 STDIN = "-"
+_OVERRIDE = re.compile(r"[A-Za-z_][\w.-]*=.*", re.DOTALL)
+
+
+def is_override(word: str) -> bool:
+    """Whether a word of the command line is an override (`model=llama3_8b`) and names no spec."""
+    return _OVERRIDE.fullmatch(word) is not None
 
 
 def specs(command: str, places: Sequence[str]) -> Iterator[str | Path]:
@@ -27,7 +34,7 @@ def _found(command: str, place: str) -> Iterator[str | Path]:
     if place == STDIN:
         yield place
     elif path.is_dir():
-        files = sorted(_walk(path))
+        files = sorted(walk(path))
         if not files:
             raise UsageError(f"{command}: there is no *{SUFFIX} file in {place}")
         yield from files
@@ -37,7 +44,8 @@ def _found(command: str, place: str) -> Iterator[str | Path]:
         yield path
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def walk(folder: Path) -> Iterator[Path]:
+    """The specs in a folder and below it, but for what is hidden."""
     for root, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (Path(root, name) for name in files if name.endswith(SUFFIX) and not name.startswith("."))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 
 from sharddsl.cli.arguments import Parser, number, path
-from sharddsl.cli.files import STDIN, specs
+from sharddsl.cli.files import STDIN, is_override, specs
 from sharddsl.cli.linting import Linted, Wanted, waiting
 from sharddsl.cli.parallel import MOST_JOBS, lint_all
 from sharddsl.findings import Severity, UsageError
@@ -22,7 +21,6 @@ from sharddsl.lint.text import to_concise, to_full
 from sharddsl.spec.mesh import LARGEST
 from sharddsl.tensors import Inventory
 
-_OVERRIDE = re.compile(r"[A-Za-z_][\w.-]*=.*", re.DOTALL)
 _RANK: Mapping[Severity, int] = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -34,8 +32,8 @@ def main(argv: Sequence[str]) -> int:
         explain([options.explain])
         return 0
     words: list[str] = options.words
-    places = [word for word in words if not _OVERRIDE.fullmatch(word)]
-    wanted = _wanted(options, tuple(word for word in words if _OVERRIDE.fullmatch(word)))
+    places = [word for word in words if not is_override(word)]
+    wanted = _wanted(options, tuple(word for word in words if is_override(word)))
     refs = specs("lint", places or ["."])
     if options.fix or options.diff:
         return _mend(refs, wanted, options)

@@ -18,12 +18,15 @@ COMMANDS = {
     "show": "print where every tensor of a model lies: its axes, local shape, bytes and rule",
     "lint": "find what is wrong with specs, without compiling them",
     "fmt": "write specs in the one style",
+    "diff": "tell which tensors change layout between two versions of a spec",
     "rule": "print what a finding means, with examples, and how to mend it",
     "train": "train a model that is placed by a spec",
     "bench": "compare specs by training with each: compile time, step time, memory",
     "generate": "generate text with a model that is placed by a spec",
     "schema": "print the JSON schema of a validated spec",
 }
+
+_LONG_RUNNING = frozenset({"generate", "train", "bench"})
 
 _USAGE = f"""\
 usage: sharddsl COMMAND [OPTIONS] [OVERRIDES]
@@ -80,41 +83,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _dispatch(argv: Sequence[str]) -> int:
     match argv:
-        case ["show", *rest]:
-            from sharddsl.cli import show
-
-            return show.main(rest)
-        case ["lint", *rest]:
-            from sharddsl.cli import lint
-
-            return lint.main(rest)
-        case ["fmt", *rest]:
-            from sharddsl.cli import fmt
-
-            return fmt.main(rest)
-        case ["rule", *rest]:
-            from sharddsl.cli import rule
-
-            return rule.main(rest)
-        case ["generate", *rest]:
-            from sharddsl.cli import generate
-
-            gc.enable()
-            return generate.main(rest)
-        case ["train", *rest]:
-            from sharddsl.cli import train
-
-            gc.enable()
-            return train.main(rest)
-        case ["bench", *rest]:
-            from sharddsl.cli import bench
-
-            gc.enable()
-            return bench.main(rest)
-        case ["schema", *rest]:
-            from sharddsl.cli import schema
-
-            return schema.main(rest)
+        case [command, *rest] if command in COMMANDS:
+            return _run(command, rest)
         case ["-sc" | "--shell-completion", *rest]:
             from sharddsl.cli import completion
 
@@ -128,6 +98,16 @@ def _dispatch(argv: Sequence[str]) -> int:
         case [other, *_]:
             raise _unknown_command(other)
     raise AssertionError(argv)
+
+
+def _run(command: str, rest: Sequence[str]) -> int:
+    """The command's module is named like the command, and imported only now."""
+    from importlib import import_module
+
+    if command in _LONG_RUNNING:
+        gc.enable()
+    code: int = import_module(f"sharddsl.cli.{command}").main(rest)
+    return code
 
 
 def _version() -> str:

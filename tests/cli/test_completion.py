@@ -31,6 +31,8 @@ Capture = pytest.CaptureFixture[str]
         ("sharddsl lint --ignore SHD20", [f"SHD20{n}" for n in range(1, 10)]),
         ("sharddsl lint specs/", []),
         ("sharddsl fmt --ch", ["--check"]),
+        ("sharddsl di", ["diff"]),
+        ("sharddsl diff specs --ag", ["--against"]),
     ],
 )
 def test_words_offered(line: str, expected: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
