@@ -14,6 +14,9 @@ from sharddsl.findings import UsageError
 from sharddsl.search import SUFFIX
 
 _PROJECT = "pyproject.toml"
+_OF_A_HOOK = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"})
+"""What git tells the hooks that it runs: with these it would take any folder that it is asked about for the root of the
+repository."""
 _LINK, _FILES = "120000", frozenset({"100644", "100755"})
 
 
@@ -123,7 +126,8 @@ def _said(folder: Path, *words: str) -> str:
 
 
 def _run(folder: Path, words: Sequence[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    environment = os.environ | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
+    environment |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
     try:
         return subprocess.run(
             ["git", "-C", str(folder), *words], input=given, capture_output=True, check=False, env=environment

@@ -201,6 +201,22 @@ def test_a_revision(repository: Path, capsys: Capture, monkeypatch: pytest.Monke
     assert only_check(diff(capsys, "my", "--against", "HEAD~1"))["changes"] == [change]  # by its name
 
 
+def test_within_a_hook_of_git(repository: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_DIR", str(repository / ".git"))
+    (found,) = diff(capsys, "specs/my.shard", "--against", "HEAD")["files"]
+    assert (found["status"], found["checks"][0]["status"]) == ("both", "both")
+
+
+def test_a_tag_and_a_commit_in_a_subfolder_of_the_project(repository: Path, capsys: Capture) -> None:
+    git(repository, "tag", "-a", "v1", "-m", "x")
+    write(repository / "team" / "a b" / "my.shard")
+    committed(repository)
+    write(repository / "team" / "a b" / "my.shard", old="mlp.w_out:          [mp, fsdp]", new="mlp.w_out: [None, fsdp]")
+    files = diff(capsys, "team", "--against", "v1")["files"]
+    assert [(file["file"], file["status"]) for file in files] == [("team/a b/my.shard", "new")]
+    assert only_check(diff(capsys, "team", "--against", "HEAD"))["changes"][0]["count"] == 4
+
+
 def test_a_file_that_is_new_or_gone(repository: Path, capsys: Capture) -> None:
     (repository / "specs" / "my.shard").rename(repository / "specs" / "other.shard")
     files = diff(capsys, "--against", "HEAD")["files"]
