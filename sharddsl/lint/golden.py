@@ -24,7 +24,7 @@ GOLDEN = ".golden"
 """What the name of a golden file ends with, where that of its spec ends with `.shard`."""
 
 _MARK = "case: "
-_COLUMNS = re.compile(r"\s{2,}")
+_LINE = re.compile(r"(?P<name>\S.*?)\s{2,}(?P<dims>\(.*?\))\s{2,}(?P<layout>\S.*?)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,8 @@ def read(text: str) -> dict[str, Section]:
         if line.startswith(_MARK):
             entries = {}
             sections[line.removeprefix(_MARK).strip()] = Section(number, entries)
-        elif len(cells := _COLUMNS.split(line.strip())) == 3 and not line.startswith("#"):
-            entries[cells[0]] = Entry(Kind(*cells), number)
+        elif (said := _LINE.fullmatch(line)) and not line.startswith("#"):
+            entries[said["name"]] = Entry(Kind(**said.groupdict()), number)
     return sections
 
 

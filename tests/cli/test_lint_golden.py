@@ -49,6 +49,17 @@ def test_a_file_is_written_once(project: Path, capsys: Capture) -> None:
     assert main([*LINT]) == 0
 
 
+def test_each_check_is_there_in_its_own_mode(project: Path) -> None:
+    (project / "specs" / "my.shard").write_text(SPEC + CHECK + CHECK.replace("\n", " mode decode\n") + CHECK)
+    assert main([*LINT, "--write-golden"]) == 0
+    text = (project / "golden" / "specs" / "my.golden").read_text()
+    assert [line for line in text.splitlines() if line.startswith("case:")] == [
+        "case: llama_tiny, train, on [fsdp=4], batch 8, seq 64",
+        "case: llama_tiny, decode, on [fsdp=4], batch 8, seq 64",
+    ]
+    assert main([*LINT]) == 0
+
+
 def test_an_axis_of_size_one_and_the_place_of_the_program_change_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
